@@ -246,22 +246,14 @@ impl Messages {
         after.iter().chain(before).map(|consuming| consuming.queue).find(may_have)
     }
 
-    /// A worker with a crew is used: it goes to the bottom also where it stands by itself.
+    /// The room of a worker with a crew, shown where it stands by itself; `to_bottom`: it goes to the bottom there, too.
     #[cold]
-    pub(in crate::messages) fn goes_to_bottom_on_probation(&mut self, worker: ConnId) {
-        for Consuming { queue, number } in self.peers.worker_mut(worker).on_probation() {
-            self.queues.at_mut(queue).rota.touch(number);
-        }
-    }
-
-    /// The room of a worker with a crew, shown where it stands by itself.
-    #[cold]
-    pub(in crate::messages) fn show_room_on_probation(&mut self, worker: ConnId, room: u32) {
+    pub(in crate::messages) fn show_on_probation(&mut self, worker: ConnId, room: u32, to_bottom: bool) {
         let record = &*self.peers.worker_mut(worker);
         let has_links = !self.links.is_empty();
         for Consuming { queue, number } in record.on_probation() {
             let place = self.queues.at_mut(queue);
-            place.rota.set_free(number, record.shown(room, queue));
+            place.rota.show(number, record.shown(room, queue), to_bottom);
             // Whoever tells neighbours of its crew does not tell them of this queue.
             if has_links {
                 self.links.queue_changed(&place.name);

@@ -49,8 +49,18 @@ impl Rota {
         self.positions.get(member as usize).is_some_and(|&leaf| leaf != NONE)
     }
 
+    /// The member's free slots; `to_bottom`: it was just used, so it goes to the bottom.
+    #[inline]
+    pub(in crate::messages) fn show(&mut self, member: u32, free: u32, to_bottom: bool) {
+        if to_bottom {
+            self.touch(member, free);
+        } else {
+            self.set_free(member, free);
+        }
+    }
+
     /// The member keeps its place.
-    pub(in crate::messages) fn set_free(&mut self, member: u32, free: u32) {
+    fn set_free(&mut self, member: u32, free: u32) {
         self.update(self.leaf(member), free);
     }
 
@@ -58,13 +68,12 @@ impl Rota {
         self.tree[self.capacity() + self.leaf(member)]
     }
 
-    /// The member was just used: it goes to the bottom.
-    pub(in crate::messages) fn touch(&mut self, member: u32) {
+    /// The member was just used: it goes to the bottom, with that many free slots.
+    fn touch(&mut self, member: u32, free: u32) {
         let leaf = self.leaf(member);
         if leaf + 1 == self.end {
-            return;
+            return self.update(leaf, free);
         }
-        let free = self.free(member);
         self.vacate(leaf);
         self.append(member, free);
     }
@@ -76,12 +85,11 @@ impl Rota {
         if *self.tree.get(ROOT)? < cost {
             return None;
         }
+        let (children, _) = self.tree.as_chunks::<2>();
         let mut node = ROOT;
         while node < self.capacity() {
-            node *= 2;
-            if self.tree[node] < cost {
-                node += 1;
-            }
+            let [left, _] = children[node];
+            node = 2 * node + usize::from(left < cost);
         }
         Some(self.owners[node - self.capacity()])
     }
@@ -128,7 +136,7 @@ impl Rota {
 }
 
 const ROOT: usize = 1;
-const CAPACITY_MIN: usize = 16;
+const CAPACITY_MIN: usize = 4;
 /// Three to six leaves for each member after packing: room for at least two turns of everybody
 /// before the next packing, which makes its cost per turn a constant.
 const LEAVES_PER_MEMBER: usize = 3;
@@ -143,8 +151,10 @@ impl Rota {
     }
 
     fn leaf(&self, member: u32) -> usize {
-        assert!(self.contains(member), "only a member of the rota has a place in it");
-        self.positions[member as usize] as usize
+        match self.positions.get(member as usize) {
+            Some(&leaf) if leaf != NONE => leaf as usize,
+            _ => panic!("only a member of the rota has a place in it"),
+        }
     }
 
     fn append(&mut self, member: u32, free: u32) {
@@ -169,12 +179,14 @@ impl Rota {
     fn update(&mut self, leaf: usize, free: u32) {
         let mut node = self.capacity() + leaf;
         let mut maximum = free;
-        while self.tree[node] != maximum {
-            self.tree[node] = maximum;
-            if node == ROOT {
+        // Siblings lie side by side, so that one look finds both.
+        let (children, _) = self.tree.as_chunks_mut::<2>();
+        loop {
+            let siblings = &mut children[node / 2];
+            if std::mem::replace(&mut siblings[node % 2], maximum) == maximum || node == ROOT {
                 return;
             }
-            maximum = maximum.max(self.tree[node ^ 1]);
+            maximum = siblings[0].max(siblings[1]);
             node /= 2;
         }
     }
@@ -240,8 +252,7 @@ mod tests {
     /// What a queue does with a message: choose, take the slots, send the worker to the bottom.
     fn hand_out(rota: &mut Rota, cost: u32) -> Option<u32> {
         let member = rota.first_with(cost)?;
-        rota.set_free(member, rota.free(member) - cost);
-        rota.touch(member);
+        rota.touch(member, rota.free(member) - cost);
         Some(member)
     }
 
@@ -272,7 +283,7 @@ mod tests {
             let mut rota = rota(&members);
             assert_eq!(rota.first_with(cost), Some(choice), "cost {cost}");
             assert_eq!(list(&rota), members, "looking changes nothing");
-            rota.touch(choice);
+            rota.touch(choice, rota.free(choice));
             rota.set_free(0, u32::MAX);
             assert_eq!(rota.first_with(cost), Some(0), "freed again, it is first as before");
         }
@@ -315,7 +326,7 @@ mod tests {
             for turn in 0..5_000 {
                 let member = turn % count;
                 assert_eq!(rota.first_with(1), Some(member));
-                rota.touch(member);
+                rota.touch(member, 1);
             }
             rota.check();
             assert!(rota.capacity() <= capacity, "{count} members");
@@ -350,7 +361,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "only a member of the rota has a place in it")]
     fn touching_a_stranger_is_a_bug_of_the_caller() {
-        rota(&[(1, 1)]).touch(0);
+        rota(&[(1, 1)]).touch(0, 1);
     }
 
     #[derive(Clone, Debug)]
@@ -399,13 +410,13 @@ mod tests {
             }
             Step::Touch(index) => {
                 let entry = model.remove(index.index(model.len()));
-                rota.touch(entry.0);
+                rota.touch(entry.0, entry.1);
                 model.push(entry);
             }
             Step::Turn(turns) => {
                 for _ in 0..turns {
                     let entry = model.remove(0);
-                    rota.touch(entry.0);
+                    rota.touch(entry.0, entry.1);
                     model.push(entry);
                 }
             }

@@ -63,32 +63,24 @@ impl Messages {
     /// The worker was used: it goes to the bottom of its rotas, with the room it has left.
     pub(in crate::messages) fn turn_taken(&mut self, worker: ConnId) {
         self.find_crew(worker);
-        if self.settings.policy.moves_to_bottom() {
-            self.goes_to_bottom(worker);
-        }
-        self.show_room(worker);
+        self.show(worker, self.settings.policy.moves_to_bottom());
     }
 
     pub(in crate::messages) fn goes_to_bottom(&mut self, worker: ConnId) {
-        let turn = self.peers.next_turn();
-        let record = self.peers.worker_mut(worker);
-        record.turn = turn;
-        if let Some(Seat { crew, number }) = record.crew {
-            self.crews[crew].rota.touch(number);
-            if !record.standings.is_empty() {
-                self.goes_to_bottom_on_probation(worker);
-            }
-            return;
-        }
-        for &Consuming { queue, number } in &record.consumes {
-            self.queues.at_mut(queue).rota.touch(number);
-        }
+        self.show(worker, true);
     }
 
     /// Tells every rota the worker is in how much room it has there.
     pub(crate) fn show_room(&mut self, worker: ConnId) {
-        let Some(peer) = self.peers.get(worker) else { return };
-        let Some(record) = &peer.worker else { return };
+        self.show(worker, false);
+    }
+
+    /// The same; `to_bottom`: it goes to the bottom of them, too.
+    fn show(&mut self, worker: ConnId, to_bottom: bool) {
+        let turn = to_bottom.then(|| self.peers.next_turn());
+        let Some(peer) = self.peers.get_mut(worker) else { return };
+        let Some(record) = &mut peer.worker else { return };
+        record.turn = turn.unwrap_or(record.turn);
         let room = if peer.ready && record.takes_work() { record.room() } else { 0 };
         if let Some(twin) = record.twin {
             // One that is kept free for a costly message is so for tasks, too.
@@ -100,15 +92,15 @@ impl Messages {
                 self.links.crew_changed(crew);
             }
             let free = if record.reserved_for.is_none() && !record.is_closed() { room } else { 0 };
-            self.crews[crew].rota.set_free(number, free);
+            self.crews[crew].rota.show(number, free, to_bottom);
             if !record.standings.is_empty() {
-                self.show_room_on_probation(worker, room);
+                self.show_on_probation(worker, room, to_bottom);
             }
             return;
         }
         for &Consuming { queue, number } in &record.consumes {
             let place = self.queues.at_mut(queue);
-            place.rota.set_free(number, record.shown(room, queue));
+            place.rota.show(number, record.shown(room, queue), to_bottom);
             if has_links {
                 self.links.queue_changed(&place.name);
             }
