@@ -136,7 +136,10 @@ impl Messages {
                 if self.cross_head(number, head, out) {
                     return true;
                 }
-                self.reserve(number, cost, self.losses.goes_alone(head));
+                let alone = self.losses.goes_alone(head);
+                if cost > 1 || alone || self.queues.at(number).reserved.is_some() {
+                    self.reserve(number, cost, alone);
+                }
                 return false;
             };
             if queue.would_be_late(message, self.now) {
@@ -205,6 +208,10 @@ impl Messages {
         let round = record.round.at();
         if let Some(seat) = record.crew {
             return self.crews[seat.crew].next_waiting(round);
+        }
+        // Most workers have one queue.
+        if let [only] = record.consumes[..] {
+            return (!self.queues.at(only.queue).backlog.is_empty()).then_some(only.queue);
         }
         let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < round));
         let mut queues = after.iter().chain(before).map(|consuming| consuming.queue);

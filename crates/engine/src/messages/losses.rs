@@ -90,8 +90,9 @@ impl Losses {
         self.suspects.get_mut(&index).is_some_and(|suspect| std::mem::take(&mut suspect.steps_aside))
     }
 
+    #[inline]
     pub(super) fn next_deadline(&self) -> Option<Mono> {
-        self.trials.values().min().copied()
+        if self.trials.is_empty() { None } else { self.trials.values().min().copied() }
     }
 }
 

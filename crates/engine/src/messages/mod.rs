@@ -273,7 +273,9 @@ impl Messages {
     /// Tells jobs which of their workers have other room than before.
     #[inline]
     pub(crate) fn tell_job_workers(&mut self, jobs: &mut Jobs) {
-        self.job_workers.drain(..).for_each(|conn| jobs.look_at(conn));
+        if !self.job_workers.is_empty() {
+            self.job_workers.drain(..).for_each(|conn| jobs.look_at(conn));
+        }
     }
 
     /// When the checker runs next.

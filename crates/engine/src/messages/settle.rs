@@ -23,6 +23,7 @@ enum Claim {
 
 impl Messages {
     /// A worker's word about a delivery. Under a token that is not the queue's it counts for nothing.
+    #[inline]
     pub(crate) fn worker_says(
         &mut self,
         conn: ConnId,
@@ -52,7 +53,13 @@ impl Messages {
         payload: Payload,
         out: &mut impl Sink,
     ) {
-        let Some(index) = self.claim(conn, delivery, !more) else { return };
+        if let Some(index) = self.claim(conn, delivery, !more) {
+            self.answers(conn, index, more, payload, out);
+        }
+    }
+
+    /// The holder of a message answers it.
+    fn answers(&mut self, conn: ConnId, index: u32, more: bool, payload: Payload, out: &mut impl Sink) {
         let message = &self.messages[index];
         if let State::Asked { .. } = message.state {
             return self.part_says(conn, index, more, false, payload, out);
@@ -75,18 +82,15 @@ impl Messages {
 
     /// ACK: done. A request that is only acknowledged has an empty reply.
     pub(crate) fn ack(&mut self, conn: ConnId, delivery: Delivery, out: &mut impl Sink) {
-        match self.messages.get(delivery.index).map(|message| message.wants) {
-            Some(Wants::Reply) => self.reply(conn, delivery, false, Payload::default(), out),
-            _ => {
-                if let Some(index) = self.claim(conn, delivery, true) {
-                    let message = &self.messages[index];
-                    let origin = message.origin.filter(|_| message.wants == Wants::Settling);
-                    self.settled(conn, index, |counters| &mut counters.acked);
-                    if let Some(origin) = origin {
-                        out.peer(PeerEffect::Link { conn: origin.conn(), effect: LinkEffect::Ack { seq: origin.seq } });
-                    }
-                }
-            }
+        let Some(index) = self.claim(conn, delivery, true) else { return };
+        let message = &self.messages[index];
+        if message.wants == Wants::Reply {
+            return self.answers(conn, index, false, Payload::default(), out);
+        }
+        let origin = message.origin.filter(|_| message.wants == Wants::Settling);
+        self.settled(conn, index, |counters| &mut counters.acked);
+        if let Some(origin) = origin {
+            out.peer(PeerEffect::Link { conn: origin.conn(), effect: LinkEffect::Ack { seq: origin.seq } });
         }
     }
 
@@ -166,10 +170,11 @@ impl Messages {
     fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         let record = self.peers.worker_mut(conn);
         record.settled += 1;
-        if record.trust != Trust::Full {
+        let (on_trial, has_standings) = (record.trust != Trust::Full, !record.standings.is_empty());
+        if on_trial {
             self.end_trial(conn);
         }
-        if !self.peers.worker_mut(conn).standings.is_empty() {
+        if has_standings {
             self.clear_standing(conn, index);
         }
         self.count_settled(index, counter);
@@ -190,11 +195,15 @@ impl Messages {
 
     /// Slots back to the worker that holds the message, once.
     pub(super) fn release(&mut self, index: u32) {
-        let Message { queue, cost, stamp, ref bytes, .. } = self.messages[index];
-        let (cost, bytes) = (cost.slots(), bytes_of(bytes.len()));
-        let worker = self.messages[index].holder().expect("only a held delivery is released");
-        self.queues.at_mut(queue).in_flight -= 1;
-        self.note_unused(queue);
+        let message = &self.messages[index];
+        let worker = message.holder().expect("only a held delivery is released");
+        let (queue, stamp) = (message.queue, message.stamp);
+        let (cost, bytes) = (message.cost.slots(), bytes_of(message.bytes.len()));
+        let place = self.queues.at_mut(queue);
+        place.in_flight -= 1;
+        if place.is_unused() {
+            self.note_unused(queue);
+        }
         self.note_short(queue);
         self.stats.in_flight -= 1;
         let record = self.peers.worker_mut(worker);
@@ -208,12 +217,14 @@ impl Messages {
         if !record.standings.is_empty() {
             record.standings.released(queue, index);
         }
-        let twin = record.twin;
+        let (twin, leaving) = (record.twin, record.leaving);
         self.offer(worker);
         if let Some(twin) = twin {
             self.twin_gave(twin, cost);
         }
-        self.forget_worker_if_gone(worker);
+        if leaving {
+            self.forget_worker_if_gone(worker);
+        }
     }
 
     /// The message is over and leaves the broker.

@@ -192,9 +192,15 @@ impl QueueTable {
     }
 
     /// Forgets a queue that nobody uses and that holds nothing.
+    #[inline]
     pub(in crate::messages) fn forget_if_idle(&mut self, number: u32) {
-        let place = &mut self.by_number[number as usize];
-        if let Some(queue) = place.take_if(|queue| queue.is_idle()) {
+        if self.get(number).is_some_and(Queue::is_idle) {
+            self.forget(number);
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        if let Some(queue) = self.by_number[number as usize].take() {
             self.by_name.remove(&queue.name);
             self.vacant.push(number);
         }

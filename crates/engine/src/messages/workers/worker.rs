@@ -162,6 +162,7 @@ impl Messages {
     }
 
     /// A message leaves the list of its caller's unanswered requests.
+    #[inline]
     pub(in crate::messages) fn disown(&mut self, index: u32) {
         let message = &self.messages[index];
         let Some(origin) = message.origin else { return };
