@@ -42,7 +42,7 @@ impl DataDirectory {
     pub(super) fn listen(&mut self) -> Result<Option<UnixListener>, ServeError> {
         let path = self.path.join("turno.sock");
         if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-            warn!(path = %path.display(), "no Unix socket: the path is too long for one");
+            warn!(path = %path.display(), "no Unix socket: the path is too long");
             return Ok(None);
         }
         let failed = |doing| {

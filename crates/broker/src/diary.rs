@@ -64,10 +64,10 @@ impl Diary {
         let Visitor { kind, view: WorkerView { id, name, address, slots, used, queues, .. } } = who;
         let slots = slots.to_string();
         if came {
-            info!(worker = id.0, name, address, kind, slots, "a worker came");
+            info!(worker = id.0, name, address, kind, slots, "worker connected");
         } else {
             let queues = some_of(queues.iter());
-            info!(worker = id.0, name, address, kind, in_use = used, queues, "a worker went");
+            info!(worker = id.0, name, address, kind, in_use = used, queues, "worker disconnected");
         }
     }
 
@@ -105,10 +105,10 @@ impl Diary {
         self.told = 0;
         let untold = std::mem::take(&mut self.untold);
         if untold > 0 {
-            info!(count = untold, "more workers came and went");
+            info!(count = untold, "more workers connected and disconnected");
         }
         for (code, count) in std::mem::take(&mut self.refused) {
-            warn!(code, count, "refused to clients");
+            warn!(code, count, "refused client requests");
         }
         self.look_at_disk();
         self.look_at_drain(engine);
@@ -118,7 +118,7 @@ impl Diary {
         }
         let dropped = counters.dropped - self.before.dropped;
         if dropped > 0 {
-            warn!(count = dropped, "workers were dropped from a queue: deliveries expired at them");
+            warn!(count = dropped, "workers dropped from a queue after expired deliveries");
         }
         self.before = counters;
     }
@@ -127,10 +127,10 @@ impl Diary {
         let (refused, took) = (std::mem::take(&mut self.disk_refused), std::mem::take(&mut self.disk_took));
         if refused > 0 && !self.is_disk_full {
             self.is_disk_full = true;
-            warn!("the disk is full: sends and jobs are refused until there is room");
+            warn!("disk full: refusing sends and jobs");
         } else if refused == 0 && took > 0 && self.is_disk_full {
             self.is_disk_full = false;
-            info!("the disk has room again: sends and jobs are taken");
+            info!("disk has space again: accepting sends and jobs");
         }
     }
 
@@ -141,13 +141,13 @@ impl Diary {
         }
         let (in_flight, tasks) = (engine.in_flight(), engine.tasks_running());
         match (was, is) {
-            (false, true) => info!(in_flight, tasks, "drained for maintenance: no new work"),
-            (true, false) => info!("the maintenance is over: work goes on"),
+            (false, true) => info!(in_flight, tasks, "draining for maintenance: no new work"),
+            (true, false) => info!("resumed: accepting work"),
             _ => {}
         }
         let is_idle = is && in_flight + tasks == 0;
         if is_idle && !self.is_idle {
-            info!("drained: nothing runs");
+            info!("drained: nothing is running");
         }
         self.is_idle = is_idle;
     }
@@ -165,7 +165,11 @@ impl Diary {
             }
         }
         if count > 0 {
-            warn!(count, queues = some_of(queues.iter()), "messages became dead letters: turno queue dead ls QUEUE");
+            warn!(
+                count,
+                queues = some_of(queues.iter()),
+                "messages became dead letters; list them with turno queue dead ls QUEUE"
+            );
         }
     }
 }

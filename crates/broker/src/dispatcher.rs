@@ -152,7 +152,7 @@ impl Dispatcher {
         let mask = self.state.borrow().out.mask;
         let lost: Vec<ConnId> =
             self.state.borrow().desk.engine.connections().filter(|conn| conn.index & mask == number).collect();
-        error!(router = number, connections = lost.len(), "a router failed; its connections are closed");
+        error!(router = number, connections = lost.len(), "a network thread failed; its connections are closed");
         self.handle_all(lost.into_iter().map(|conn| Input::Disconnected { conn }));
         let dialled: Vec<u32> = {
             let State { out, routers, .. } = &*self.state.borrow();
@@ -173,7 +173,7 @@ impl Dispatcher {
                     routers[number as usize] = router;
                     return ended;
                 }
-                Err(error) => warn!(%error, "cannot start a router"),
+                Err(error) => warn!(%error, "cannot start a network thread"),
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -268,7 +268,7 @@ impl Dispatcher {
             }
         };
         if tokio::time::timeout(FINISH, all).await.is_err() {
-            warn!("routers took too long to end");
+            warn!("network threads took too long to stop");
         }
     }
 }

@@ -53,7 +53,7 @@ pub enum ServeError {
         code: Code,
     },
     /// It listens on no address, and there is no Unix socket.
-    #[error("nobody could reach the broker: it listens on no address, and the path of its Unix socket in {} is too long", directory.display())]
+    #[error("the broker would be unreachable: it has no listener, and the path of its Unix socket in {} is too long", directory.display())]
     Unreachable {
         /// The data directory.
         directory: PathBuf,
@@ -99,7 +99,7 @@ pub enum ServeError {
         source: StoreError,
     },
     /// A task of the broker panicked.
-    #[error("the broker failed, and what it knows is not to be trusted any more; the log has the panic")]
+    #[error("the broker failed; its state can no longer be trusted; see the panic in the log")]
     Broken,
     /// The system refused what every broker needs.
     #[error("cannot {doing}: {source}")]

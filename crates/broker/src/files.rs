@@ -12,7 +12,7 @@ pub fn raise_file_limit() {
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
-        warn!(%error, "cannot raise the limit of open files");
+        warn!(%error, "cannot raise the open-file limit");
     }
 }
 
@@ -22,7 +22,7 @@ pub fn need_files(count: u64) {
     if current.is_some_and(|current| current < count.saturating_add(OTHERS)) {
         raise_file_limit();
         if let Some(maximum) = maximum.filter(|maximum| *maximum < count.saturating_add(OTHERS)) {
-            warn!(count, maximum, "the system allows fewer open files than the slots of this worker may need");
+            warn!(count, maximum, "the open-file limit is lower than this worker's slots may need");
         }
     }
 }

@@ -50,5 +50,5 @@ async fn welcome(shell: &Shell, accepted: io::Result<(Stream, String)>, door: Do
 fn advice(error: &io::Error) -> Option<&'static str> {
     let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
     matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
-        .then_some("raise the limit of open files: ulimit -n, or LimitNOFILE= of a systemd unit")
+        .then_some("raise the open-file limit: ulimit -n, or LimitNOFILE= in a systemd unit")
 }

@@ -23,15 +23,15 @@ pub(super) enum Kind {
 }
 
 const KINDS: [(Kind, &str); 9] = [
-    (Kind::Accept, "a connection cannot be accepted"),
-    (Kind::Link, "a link came up or ended"),
-    (Kind::LinkQueue, "a queue cannot be opened at the other end of a link"),
+    (Kind::Accept, "cannot accept a connection"),
+    (Kind::Link, "a link came up or went down"),
+    (Kind::LinkQueue, "cannot open a queue over a link"),
     (Kind::LinkRefused, "a link was refused"),
-    (Kind::Lost, "a connection was lost as soon as it came"),
-    (Kind::Memory, "a connection was closed for want of memory"),
-    (Kind::Protocol, "a connection was closed for what it sent"),
-    (Kind::RingRefused, "somebody was refused by the ring"),
-    (Kind::TurnedAway, "a connection was turned away"),
+    (Kind::Lost, "a connection was lost immediately"),
+    (Kind::Memory, "closed a connection: memory limit reached"),
+    (Kind::Protocol, "closed a connection after a protocol error"),
+    (Kind::RingRefused, "the ring refused a connection"),
+    (Kind::TurnedAway, "refused a connection"),
 ];
 
 /// The lines of one kind.
@@ -85,7 +85,7 @@ pub(super) fn admits(kind: Kind) -> bool {
 /// A connection was gone before anything came over it.
 pub(super) fn connection_lost(error: &io::Error) {
     if admits(Kind::Lost) {
-        warn!(%error, "a connection was lost as soon as it came");
+        warn!(%error, "a connection was lost immediately");
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn tell_left_out() {
     for ((_, what), lines) in KINDS.iter().zip(&LINES) {
         let more = lines.take_left_out(now_ms);
         if more > 0 {
-            warn!(more, what, "and more lines of that kind, which were left out");
+            warn!(more, what, "similar log lines suppressed");
         }
     }
 }

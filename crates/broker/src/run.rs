@@ -139,8 +139,8 @@ pub(super) async fn serve_here(
             warn!(
                 files,
                 wanted,
-                "the system allows fewer open files than limits.connections needs: raise `ulimit -n` (LimitNOFILE= of a \
-                 systemd unit), or lower limits.connections"
+                "the open-file limit is too low for limits.connections: raise `ulimit -n` (LimitNOFILE= in a \
+                     systemd unit), or lower limits.connections"
             );
         }
     };
@@ -160,14 +160,14 @@ pub(super) async fn serve_here(
     shell.close_store().map_err(failed).map_err(logged)?;
     // Why it is not in its ring any more is in the log already.
     if let Ok(Ended { returned, cut, lost, .. }) = &ended {
-        info!(returned, cut, lost, "the broker ends");
+        info!(returned, cut, lost, "the broker is stopping");
     }
     ended
 }
 
 /// A broker that worked ends for that.
 fn logged(error: ServeError) -> ServeError {
-    error!(%error, "the broker ends");
+    error!(%error, "the broker is stopping");
     error
 }
 
@@ -252,7 +252,7 @@ async fn until_stopped(
         why = ring::ends(shell, settings.ring.as_ref(), settled) => why,
     };
     let within_seconds = timeout.as_secs_f64();
-    info!(within_seconds, "draining: no new work; a second signal ends at once");
+    info!(within_seconds, "draining: no new work; press Ctrl-C again to stop immediately");
     shell.handle(Input::Drain { within_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) });
     let ended = tokio::select! {
         drained = shell.drained() => {
@@ -261,7 +261,7 @@ async fn until_stopped(
         }
         signal = stop.wait() => {
             let (cut, lost) = shell.with_engine(|engine| (engine.in_flight(), engine.held_in_memory()));
-            warn!(cut, lost, "ending at once");
+            warn!(cut, lost, "stopping immediately");
             Ended { returned: 0, cut, lost, cut_by: Some(signal) }
         }
     };

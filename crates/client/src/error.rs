@@ -151,7 +151,7 @@ impl Error {
 
     /// The broker answered a call with something else than the answer to it.
     pub(crate) fn unexpected(answer: &AdminAnswer) -> Self {
-        let mut detail = format!("the broker answered something else: {answer:?}");
+        let mut detail = format!("unexpected answer from the broker: {answer:?}");
         detail.truncate(detail.floor_char_boundary(UNEXPECTED_BYTES_MAX));
         Self::new(ErrorKind::Refused, Code::BadBody).with_detail(detail)
     }
@@ -186,10 +186,10 @@ impl fmt::Display for Error {
             (ErrorKind::CannotConnect, _) => {
                 let lines: Vec<String> =
                     attempts.iter().map(|attempt| format!("{}: {}", attempt.address, attempt.reason)).collect();
-                write!(f, "no broker answers: {}", lines.join("; "))
+                write!(f, "cannot connect to a broker: {}", lines.join("; "))
             }
             (ErrorKind::ConnectionLost, _) => {
-                f.write_str("the connection to the broker was lost before the answer came")
+                f.write_str("the connection to the broker was lost before the answer arrived")
             }
             (ErrorKind::TimedOut, _) => f.write_str("the deadline passed before there was an answer"),
             (ErrorKind::Closed, _) => f.write_str("the client is closed"),
@@ -305,7 +305,7 @@ mod tests {
                 Error::cannot_connect([ConnectAttempt::new(Address::Tcp("a:1".to_owned()), "refused")]),
                 ErrorKind::CannotConnect,
                 Code::CannotConnect,
-                "no broker answers: turno://a:1: refused",
+                "cannot connect to a broker: turno://a:1: refused",
             ),
             (
                 Error::no_broker(),

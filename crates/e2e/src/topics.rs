@@ -11,7 +11,7 @@ impl Broker {
     #[track_caller]
     pub fn listen(&self, arguments: &[&str]) -> Background {
         let listening = self.start_turno(&[&["sub"], arguments].concat());
-        listening.expect_line("listening to");
+        listening.expect_line("subscribed to");
         listening
     }
 

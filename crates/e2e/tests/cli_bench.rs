@@ -103,7 +103,7 @@ fn failures_are_counted_by_code() {
     adds_up(&document);
     assert_eq!((&document["failed"], &document["errors"]), (&json!(12), &json!({ "failed": 12 })));
     assert!(document["worked"].is_null() && document["load"]["workers"] == 0, "{document}");
-    assert!(run.stderr.starts_with("the first failure: "), "{}", run.stderr);
+    assert!(run.stderr.starts_with("first failure: "), "{}", run.stderr);
 
     let program = broker.place.script("once", "mkdir once.d 2>/dev/null && exit 9; cat");
     let _some = broker.worker(&["some", "--", &program.display().to_string()]);
@@ -153,7 +153,7 @@ fn what_waits_for_its_turn_to_be_sent_is_late() {
     adds_up(&document);
     assert_eq!(count(&document, "/sent") + count(&document, "/unsent"), 20, "{document}");
     assert!(count(&document, "/unsent") > 0, "{document}");
-    assert!(run.stderr.contains("warning: the rate was not reached: "), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: the target rate was not reached: "), "{}", run.stderr);
 }
 
 /// `--embedded` needs no broker; without it the usual error names it.
@@ -167,7 +167,7 @@ fn a_broker_can_be_brought_along() {
     let run = place.run(["--url", "unix:/nowhere/turno.sock", "bench", "request"]).expect(5);
     assert!(run.stderr.contains("--embedded") && run.stderr.contains("turno serve"), "{}", run.stderr);
     let run = place.run(["--url", "127.0.0.1:1", "bench", "request", "--embedded"]).expect(2);
-    assert!(run.stderr.contains("--embedded and --url name two brokers"), "{}", run.stderr);
+    assert!(run.stderr.contains("--embedded and --url conflict"), "{}", run.stderr);
 }
 
 /// What makes no sense is refused before anything is asked of a broker.
@@ -223,10 +223,10 @@ fn a_second_signal_ends_at_once() {
         let mut load = broker.start_turno(&words);
         wait::until("all of them are asked", || broker.queue(queue)["in_flight"] == 5);
         load.signal(signal);
-        load.expect_line("waiting for 5 answers; a second signal ends at once");
+        load.expect_line("waiting for 5 answers; press Ctrl-C again to stop immediately");
         load.signal(signal);
         assert_eq!(load.end(wait::PATIENCE), exit);
-        load.expect_line("ended at once, 5 cut short and not counted");
+        load.expect_line("stopped immediately; 5 unfinished, not counted");
         let document = schema::document(&load.stdout()[0]);
         adds_up(&document);
         assert_eq!(count(&document, "/sent"), 0);

@@ -40,7 +40,7 @@ fn what_is_not_there_keeps_no_other() {
     let run = broker.run(&[&["message", "cancel"], &all[..], &["--yes"]].concat()).expect(3);
     assert_eq!(run.text().lines().count(), 2);
     let errors = &run.stderr;
-    assert!(errors.contains("2 cancelled, 1 not") && errors.contains(UNKNOWN), "{errors}");
+    assert!(errors.contains("2 cancelled, 1 failed") && errors.contains(UNKNOWN), "{errors}");
     let run = broker.run(&[&["message", "cancel"], &all[..], &["--yes", "-o", "jsonl"]].concat()).expect(4);
     assert_eq!(run.text().matches("\"not_found\"").count(), 3);
 }

@@ -70,7 +70,7 @@ fn one_file_is_read_and_a_named_one_must_exist() {
         place.run(["config", "check", "/nowhere/x.toml"]),
     ] {
         let run = run.expect(78);
-        assert!(run.stderr.contains("there is no such configuration file"), "{}", run.stderr);
+        assert!(run.stderr.contains("the configuration file does not exist"), "{}", run.stderr);
         assert!(run.stderr.contains("code: bad_config"), "{}", run.stderr);
     }
     let run = place.run(["config", "show", "--config", "/"]).expect(78);
@@ -86,7 +86,7 @@ fn a_file_is_checked_line_by_line() {
     let good = good.display().to_string();
     let run = place.run(["config", "check", &good]).expect(0);
     assert_eq!((run.text(), run.stderr.as_str()), (format!("ok: {good}\n"), ""));
-    assert_eq!(place.run(["config", "check"]).expect(0).text(), "ok: no file, built-in values only\n");
+    assert_eq!(place.run(["config", "check"]).expect(0).text(), "ok: no configuration file; using defaults\n");
     let table = [
         ("[limits]\nmesage = \"1MiB\"\n", 2, "unknown key limits.mesage; did you mean limits.message?"),
         ("\n\nhartbeat = \"1s\"\n", 3, "unknown key hartbeat; did you mean heartbeat?"),
@@ -97,7 +97,7 @@ fn a_file_is_checked_line_by_line() {
         ("[limits]\nconnections = \"many\"\n", 2, "expected a whole number from 1 to"),
         ("[queue.defaults]\npolicy = \"random\"\n", 2, "expected one of lru, fill"),
         ("[listen]\nnative = \"example.com:1\"\n", 2, "expected addresses like"),
-        ("limits = 3\n", 1, "limits is a table: write [limits] and its keys below"),
+        ("limits = 3\n", 1, "limits is a table: write [limits] with its keys below"),
         ("name = \n", 1, "not TOML"),
         ("name = true\n", 1, "name = true: expected text"),
     ];

@@ -87,7 +87,7 @@ fn dead_letters_are_tried_again() {
     let broker = Broker::start();
     let ids = bury(&broker, &["a", "b", "c"]);
     let run = broker.run(&["queue", "dead", "retry", "q", &ids[1]]).expect(0);
-    assert_eq!(run.text(), "queue q: put back 1 of 3 dead letters; now 2 are dead\n");
+    assert_eq!(run.text(), "queue q: requeued 1 of 3 dead letters; 2 left\n");
     let run = broker.run(&["queue", "dead", "retry", "q", "--all", "--json"]).expect(0);
     let told = run.document("turno.retried/1");
     assert_eq!((&told["queue"], &told["retried"], &told["dead"]), (&"q".into(), &2.into(), &0.into()));
@@ -103,7 +103,7 @@ fn dead_letters_are_tried_again() {
         );
     }
     let run = broker.run(&["queue", "dead", "retry", "q", "--all"]).expect(0);
-    assert_eq!(run.text(), "queue q: put back 0 of 0 dead letters; now 0 are dead\n");
+    assert_eq!(run.text(), "queue q: requeued 0 of 0 dead letters; 0 left\n");
 }
 
 /// More than a call does is done in several.
@@ -123,11 +123,11 @@ fn many_dead_letters_go_in_portions() {
     let named: Vec<&str> = ids[..250].iter().map(String::as_str).collect();
     let words = [&["queue", "dead", "purge", "q", "--yes"], &named[..]].concat();
     let run = broker.run(&words).expect(0);
-    assert_eq!(run.text(), "queue q: removed 250 dead; now 0 wait, 0 are in flight, 2050 are dead\n");
+    assert_eq!(run.text(), "queue q: removed 250 dead; now 0 ready, 0 in flight, 2050 dead\n");
     let run = broker.run(&["queue", "dead", "retry", "q", "--all"]).expect(0);
-    assert_eq!(run.text(), "queue q: put back 2050 of 2050 dead letters; now 0 are dead\n");
+    assert_eq!(run.text(), "queue q: requeued 2050 of 2050 dead letters; 0 left\n");
     let run = broker.run(&["queue", "purge", "q", "--yes"]).expect(0);
-    assert_eq!(run.text(), "queue q: removed 2050 waiting and 0 dead; now 0 wait, 0 are in flight, 0 are dead\n");
+    assert_eq!(run.text(), "queue q: removed 2050 waiting and 0 dead; now 0 ready, 0 in flight, 0 dead\n");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn dead_letters_are_removed_with_a_yes_only() {
     }
     assert_eq!(broker.queue("q")["dead"], 3);
     let run = broker.run(&["queue", "dead", "purge", "q", &ids[0], &ids[0], "--yes"]).expect(0);
-    assert_eq!(run.text(), "queue q: removed 1 dead; now 0 wait, 0 are in flight, 2 are dead\n");
+    assert_eq!(run.text(), "queue q: removed 1 dead; now 0 ready, 0 in flight, 2 dead\n");
     let run = broker.run(&["queue", "dead", "purge", "q", "--all", "--yes", "--json"]).expect(0);
     let told = run.document("turno.purged/1");
     assert_eq!((&told["purged_dead"], &told["purged"], &told["dead"]), (&2.into(), &0.into(), &0.into()));
@@ -158,14 +158,14 @@ fn what_is_no_dead_letter_is_refused() {
     let living = broker.run(&["send", "q", "alive", "-o", "name"]).expect(0).text().trim().to_owned();
     let elsewhere = broker.run(&["send", "other", "x", "-o", "name"]).expect(0).text().trim().to_owned();
     let table = [
-        (&living, "why: the message is ready, in queue q"),
-        (&elsewhere, "why: the message is ready, in queue other"),
-        (&NOBODY.to_owned(), "why: it is gone"),
+        (&living, "why: the message is ready in queue q"),
+        (&elsewhere, "why: the message is ready in queue other"),
+        (&NOBODY.to_owned(), "why: it has been removed or requeued"),
     ];
     for (id, why) in table {
         for words in [&["show", "q"][..], &["retry", "q", &ids[0]], &["purge", "q", "--yes", &ids[0]]] {
             let run = broker.run(&[&["queue", "dead"], words, &[id]].concat()).expect(4);
-            let expected = format!("error: {id} is no dead letter of queue q\n");
+            let expected = format!("error: {id} is not a dead letter of queue q\n");
             assert!(run.stderr.starts_with(&expected) && run.stderr.contains(why), "{words:?}: {}", run.stderr);
         }
     }
@@ -174,7 +174,7 @@ fn what_is_no_dead_letter_is_refused() {
     for verb in [&["ls"][..], &["show"], &["retry"], &["purge", "--yes"]] {
         let id: &[&str] = if verb == ["ls"] { &[] } else { &[&ids[0]] };
         let run = broker.run(&[&["queue", "dead"], verb, &["nowhere"], id].concat()).expect(4);
-        assert!(run.stderr.starts_with("error: there is no queue nowhere\n"), "{verb:?}: {}", run.stderr);
+        assert!(run.stderr.starts_with("error: queue nowhere does not exist\n"), "{verb:?}: {}", run.stderr);
         let run = broker.run(&[&["queue", "dead"], verb, &["a b", "--json"], id].concat()).expect(2);
         assert_eq!(run.error_code(), "bad_name", "{verb:?}");
     }

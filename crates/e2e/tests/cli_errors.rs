@@ -68,7 +68,7 @@ fn every_way_to_fail_has_its_code_and_exit_code() {
 fn a_request_without_an_answer_says_whether_anybody_consumes_the_queue() {
     let broker = Broker::start();
     let error = told(&broker.run(&["request", "lonely", "x", "--timeout", "3s"]).expect(124));
-    assert_eq!(error.why, "no worker of this broker consumes the queue lonely");
+    assert_eq!(error.why, "queue lonely has no consumer on this broker");
     assert_eq!(error.fix, "start a worker: turno work lonely -- PROGRAM");
     let more: [&[&str]; 2] = [&["--stream"], &["--count", "2"]];
     for flags in more {
@@ -77,8 +77,8 @@ fn a_request_without_an_answer_says_whether_anybody_consumes_the_queue() {
     }
     let _worker = Peer::worker(broker.address(), "busy", Slots::Limited(1), "w");
     let error = told(&broker.run(&["request", "busy", "x", "--timeout", "3s"]).expect(124));
-    assert_eq!(error.why, "1 worker consumes the queue, and had no free slot or did not answer in time");
-    assert!(error.fix.ends_with("turno queue consumers busy"), "{}", error.fix);
+    assert_eq!(error.why, "1 worker consumes the queue; none had a free slot or replied in time");
+    assert!(error.fix.ends_with("; turno queue consumers busy shows their load"), "{}", error.fix);
     broker.run(&["queue", "consumers", "busy"]).expect(0);
 }
 
@@ -93,7 +93,7 @@ fn a_configuration_that_cannot_be_read_is_told_as_such() {
         let error = told(&place.run(words).expect(78));
         assert_eq!(error.code, "bad_config");
         assert!(error.what.contains("loop.toml: cannot be read: "), "{}", error.what);
-        assert!(error.why.contains("does not let this user read it"), "{}", error.why);
+        assert!(error.why.contains("this user may not read it"), "{}", error.why);
         assert!(error.fix.contains("--config"), "{}", error.fix);
     }
 }

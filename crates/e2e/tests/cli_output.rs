@@ -104,7 +104,7 @@ fn columns_are_chosen_and_ordered() {
     let run = broker.run(&["queue", "ls", "--columns", "nmae"]).expect(2);
     assert!(run.stderr.contains("fix: did you mean name?"), "{}", run.stderr);
     let run = broker.run(&["queue", "ls", "--columns", "zzzzzz"]).expect(2);
-    assert!(run.stderr.contains("choose among name,ready,in_flight"), "{}", run.stderr);
+    assert!(run.stderr.contains("choose from name,ready,in_flight"), "{}", run.stderr);
 }
 
 fn keys(line: &str) -> Vec<String> {

@@ -46,9 +46,9 @@ fn who_has_a_queue_and_who_stands_by() {
     let first = work(&broker, "first", &["--exclusive"]);
     first.expect_line("first is active on queue q");
     let second = work(&broker, "second", &["--exclusive", "--standby"]);
-    second.expect_line("second is standing by for queue q");
+    second.expect_line("second is on standby for queue q");
     let third = work(&broker, "third", &["--exclusive", "--standby"]);
-    third.expect_line("third is standing by for queue q");
+    third.expect_line("third is on standby for queue q");
     assert_eq!(standings(&broker), ["first exclusive", "second standby", "third standby"]);
     let rows = broker.run(&["queue", "consumers", "q", "--json"]).expect(0).document("turno.consumer_list/1");
     let waits: Vec<&Value> = rows["consumers"].as_array().expect("rows").iter().map(|row| &row["waits"]).collect();
@@ -59,15 +59,15 @@ fn who_has_a_queue_and_who_stands_by() {
     let reason = because(&broker, &id);
     assert_eq!((&reason["reason"], &reason["details"]["name"]), (&"exclusive_busy".into(), &"first".into()));
     let text = broker.run(&["message", "explain", &id]).expect(0).text();
-    let told = "(first) has the queue to itself and is busy (1 slot in use), 0 messages go first";
+    let told = "(first), which is busy (1 slot in use), no message is ahead";
     assert!(text.contains(told), "{text}");
     first.signal(Signal::KILL);
     second.expect_line("second is active on queue q");
     assert_eq!(standings(&broker), ["second exclusive", "third standby"]);
     assert_eq!(because(&broker, &id)["details"]["name"], "second");
     let mut refused = work(&broker, "fourth", &["--exclusive"]);
-    refused.expect_line("error: queue q is another worker's");
-    refused.expect_line("`turno queue consumers q` names");
+    refused.expect_line("error: queue q is exclusive to another worker");
+    refused.expect_line("`turno queue consumers q` lists");
     assert_eq!(refused.end(LONG), 1);
 }
 
@@ -119,7 +119,7 @@ fn a_drained_broker_is_the_reason() {
         assert_eq!(run.error_code(), "closing", "{command:?}");
     }
     let run = broker.run(&["request", "q", "x", "--count", "2", "--timeout", wait::SHORT]).expect(5);
-    assert!(run.stderr.contains("the broker is drained"), "{}", run.stderr);
+    assert!(run.stderr.contains("the broker is draining or shutting down"), "{}", run.stderr);
     let mut patient = broker.start_turno(&["request", "q", "hello", "--timeout", "1m"]);
     patient.expect_line("waiting for `turno resume`");
     broker.run(&["resume"]).expect(0);
@@ -167,10 +167,10 @@ fn a_worker_does_only_so_many_broadcasts_at_a_time() {
             Frame::Answer(answer) if answer.failed => String::from_utf8_lossy(answer.raw.bytes).into_owned(),
             other => panic!("{other:?} is no failed ANSWER"),
         });
-        assert_eq!(failed, "busy: 1 broadcasts run here and 1000 wait");
+        assert_eq!(failed, "busy: 1 broadcasts running and 1000 waiting");
         client.hear(|frame| assert!(matches!(frame, Frame::BroadcastEnd { .. }), "{frame:?}"));
     }
-    worker.expect_line("w: too many broadcasts, more of them fail: busy");
+    worker.expect_line("w: too many broadcasts; further ones fail: busy");
     assert_eq!(began(&broker), 1);
     send(&broker, "beside them");
     wait::until("its other work goes on", || began(&broker) == 2);

@@ -131,7 +131,7 @@ fn a_cancelled_message_is_gone() {
     assert_eq!(run.text(), format!("cancelled {id} of queue q (was ready)\n"));
     for verb in ["explain", "cancel"] {
         let run = broker.run(&["message", verb, &id, "--yes"]).expect(4);
-        assert!(run.stderr.contains(&format!("error: there is no message {id}")), "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("error: message {id} does not exist")), "{}", run.stderr);
     }
     let status = broker.status();
     assert_eq!((&status["ready"], &status["counters"]["cancelled"]), (&0.into(), &1.into()));

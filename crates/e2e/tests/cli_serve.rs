@@ -35,7 +35,7 @@ fn the_banner_tells_what_a_user_must_know() {
     assert!(fact("native").starts_with("turno://127.0.0.1:") && !fact("native").ends_with(":0"), "{stderr:?}");
     assert_eq!(fact("unix"), format!("unix:{}", place.path().join("data/turno/turno.sock").display()));
     assert_eq!(fact("data"), place.path().join("data/turno").display().to_string());
-    assert_eq!(fact("persistence"), "disk: a send is answered once it is stored");
+    assert_eq!(fact("persistence"), "disk: sends are stored before they are acknowledged");
     assert!(fact("security").contains("loopback only"), "{stderr:?}");
     let hint = stderr.iter().find(|line| line.starts_with("hint: ")).expect("waited for");
     assert!(hint.contains("turno work hello --echo") && hint.contains("turno request hello hi"), "{hint}");

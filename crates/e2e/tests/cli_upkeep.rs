@@ -15,7 +15,7 @@ fn a_queue_is_durable_or_volatile() {
     let broker = Broker::start();
     assert_eq!(durability(&broker, "q"), "disk");
     let run = broker.run(&["queue", "set", "q", "--volatile"]).expect(0);
-    assert_eq!(run.text(), "queue q is volatile: a send is kept in memory alone\n");
+    assert_eq!(run.text(), "queue q is volatile: sends are kept in memory only\n");
     assert_eq!(durability(&broker, "q"), "memory");
     let shown = broker.queue("q");
     assert_eq!((&shown["durable"], &shown["settings"]["durable"]), (&false.into(), &false.into()), "{shown}");
@@ -25,7 +25,7 @@ fn a_queue_is_durable_or_volatile() {
     assert_eq!((&set["durable"], &set["ready"]), (&true.into(), &2.into()));
     assert_eq!(durability(&broker, "q"), "disk");
     let run = broker.run(&["queue", "set", "q", "--default"]).expect(0);
-    assert_eq!(run.text(), "queue q is durable by default: a send is on disk before it is answered\n");
+    assert_eq!(run.text(), "queue q is durable by default: sends are stored on disk before they are acknowledged\n");
     assert!(broker.queue("q")["settings"].is_null());
     let listed = broker.run(&["queue", "ls", "--columns", "name,durable,bytes,ready,dead"]).expect(0).text();
     assert!(listed.contains("q     yes "), "{listed}");
@@ -62,9 +62,9 @@ fn without_a_disk_no_queue_is_durable() {
     let run = broker.run(&["queue", "set", "q", "--durable", "--json"]).expect(1);
     assert_eq!(run.error_code(), "no_store");
     let run = broker.run(&["queue", "set", "q", "--volatile"]).expect(0);
-    assert_eq!(run.text(), "queue q is volatile: a send is kept in memory alone\n");
+    assert_eq!(run.text(), "queue q is volatile: sends are kept in memory only\n");
     let run = broker.run(&["queue", "set", "q", "--default"]).expect(0);
-    assert_eq!(run.text(), "queue q is volatile by default: a send is kept in memory alone\n");
+    assert_eq!(run.text(), "queue q is volatile by default: sends are kept in memory only\n");
     assert_eq!(durability(&broker, "q"), "memory");
 }
 
@@ -77,7 +77,7 @@ fn durable_volatile_and_default_exclude_each_other() {
     }
     assert_eq!(broker.run(&["queue", "set", "a b", "--durable", "--json"]).expect(2).error_code(), "bad_name");
     let run = broker.run(&["queue", "set", "nowhere", "--default"]).expect(4);
-    assert!(run.stderr.starts_with("error: there is no queue nowhere\n"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: queue nowhere does not exist\n"), "{}", run.stderr);
     assert_eq!(broker.status()["queues"], 0, "nothing came of it");
 }
 
@@ -116,9 +116,9 @@ fn a_purge_removes_what_waits() {
     worker.say(&Frame::Ack { delivery });
     wait::until("it is done", || broker.queue("q")["in_flight"] == 0);
     let run = broker.run(&["queue", "purge", "q", "--dead", "--yes"]).expect(0);
-    assert_eq!(run.text(), "queue q: removed 0 waiting and 1 dead; now 0 wait, 0 are in flight, 0 are dead\n");
+    assert_eq!(run.text(), "queue q: removed 0 waiting and 1 dead; now 0 ready, 0 in flight, 0 dead\n");
     let run = broker.run(&["queue", "purge", "nowhere", "--yes"]).expect(4);
-    assert!(run.stderr.starts_with("error: there is no queue nowhere\n"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: queue nowhere does not exist\n"), "{}", run.stderr);
     assert_eq!(broker.run(&["queue", "purge", "a b", "--yes", "--json"]).expect(2).error_code(), "bad_name");
 }
 

@@ -74,7 +74,7 @@ fn a_new_number_of_slots_holds_at_once() {
     let now = show(&broker, "w");
     assert_eq!((&now["slots"], &now["used"], &broker.queue("q")["ready"]), (&2.into(), &2.into(), &0.into()), "{now}");
     let run = broker.run(&["worker", "resize", "w", "1"]).expect(0);
-    assert!(run.stderr.contains("1 slots over the new number are still in use"), "{}", run.stderr);
+    assert!(run.stderr.contains("slots above the new limit still in use: 1"), "{}", run.stderr);
     let now = show(&broker, "w");
     assert_eq!((&now["slots"], &now["used"], &now["free"]), (&1.into(), &2.into(), &0.into()), "{now}");
     release(&broker, "b");
@@ -106,7 +106,7 @@ fn a_drain_returns_when_nothing_runs() {
     assert_eq!((&show(&broker, "w")["used"], &broker.queue("q")["ready"]), (&0.into(), &1.into()));
     release(&broker, "b");
     let run = broker.run(&["worker", "resume", "w"]).expect(0);
-    assert!(run.text().contains("(w) takes work again"), "{}", run.text());
+    assert!(run.text().contains("(w) accepts work again"), "{}", run.text());
     assert_eq!(show(&broker, "w")["state"], "ready");
     assert_eq!(waiting.end(wait::PATIENCE), 0);
     assert_eq!(broker.run(&["worker", "drain", "w"]).expect(0).text().lines().count(), 1, "nothing to wait for");
@@ -126,10 +126,10 @@ fn a_stop_returns_when_the_worker_is_gone() {
     release(&broker, "a");
     assert_eq!((asked.end(wait::PATIENCE), stopping.end(wait::PATIENCE)), (0, 0));
     assert_eq!(asked.stdout(), ["a"], "what ran was finished");
-    stopping.expect_line("(w) is gone");
+    stopping.expect_line("(w) stopped");
     assert_eq!(broker.run(&["worker", "ls", "-o", "name"]).expect(0).text(), "");
     assert_eq!(worker.end(wait::PATIENCE), 0);
-    worker.expect_line("stopped after what ran, as `turno worker stop` asked");
+    worker.expect_line("stopped after what ran by `turno worker stop`");
 }
 
 /// `--now` does not wait: what ran goes to others, and counts as no attempt.
@@ -139,7 +139,7 @@ fn a_stop_now_gives_the_work_to_others() {
     let mut first = broker.worker(&["q", "--name", "first", "--", &until_told(&broker.place)]);
     let mut asked = running(&broker, "a");
     let run = broker.run(&["worker", "stop", "first", "--now", "--yes"]).expect(0);
-    assert!(run.text().contains("(first) is gone"), "{}", run.text());
+    assert!(run.text().contains("(first) stopped"), "{}", run.text());
     assert_eq!(broker.run(&["worker", "ls", "-o", "name"]).expect(0).text(), "");
     assert_eq!(first.end(wait::PATIENCE), 0);
     let queue = broker.queue("q");

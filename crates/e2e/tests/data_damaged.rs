@@ -62,7 +62,7 @@ fn assert_refused(place: &Place, what: &str, code: &str, fix: &str) {
 
 #[track_caller]
 fn assert_damaged(place: &Place, what: &str) {
-    let fix = "change nothing, look with `turno doctor`, and put the directory back from a copy";
+    let fix = "change nothing, run `turno doctor`, and restore the directory from a backup";
     assert_refused(place, what, "data_damaged", fix);
 }
 
@@ -79,7 +79,7 @@ fn an_overwritten_segment_is_refused() {
     let at = text - before;
     assert_damaged(
         &place,
-        &format!("segment-000001 is damaged at byte {at}: a batch is not whole, and later batches follow"),
+        &format!("segment-000001 is damaged at byte {at}: a batch is incomplete, but later batches follow"),
     );
 }
 
@@ -137,7 +137,8 @@ fn a_truncated_newest_segment_is_refused() {
     let whole = fs::metadata(&segment).expect("a segment").len();
     for len in [whole - 1, 100_000, 2_000] {
         OpenOptions::new().write(true).open(&segment).expect("a segment").set_len(len).expect("our own file");
-        let what = format!("segment-000001 is damaged at byte {len}: the file was cut here; it had {whole} bytes");
+        let what =
+            format!("segment-000001 is damaged at byte {len}: the file was truncated here; it had {whole} bytes");
         assert_damaged(&place, &what);
     }
     fs::write(&segment, b"").expect("our own file");
@@ -167,7 +168,7 @@ fn a_newer_format_is_refused() {
     let sum = crc32c(&[&header[..12], &header[16..]].concat());
     header[12..16].copy_from_slice(&sum.to_le_bytes());
     overwrite(&segment, 0, &header);
-    let what = "segment-000001 has format 2; this program knows formats up to 1";
+    let what = "segment-000001 has format 2; this version supports formats up to 1";
     assert_refused(&place, what, "data_newer", "use the newer version, or another directory with --data");
 }
 

@@ -63,7 +63,7 @@ fn a_lost_line_is_mended() {
     let ssh = wait::find(LONG, || process::children(deployed.id()).first().copied()).expect("ssh runs");
     let ssh = i32::try_from(ssh).ok().and_then(Pid::from_raw).expect("a process id");
     kill_process(ssh, Signal::KILL).expect("started by what we started");
-    deployed.expect_line("trying again in 1s");
+    deployed.expect_line("retrying in 1s");
     let again = || deployed.stderr().iter().filter(|line| line.contains("one: ready")).count() == 2;
     assert!(wait::find(LONG, || again().then_some(())).is_some(), "{:?}", deployed.stderr());
     broker.run(&["submit", "--wait", "--", "true"]).expect(0);
@@ -78,8 +78,8 @@ fn hosts_that_fail_are_told_and_the_others_work() {
     let hosts = "nowhere\none slots=1 turno={turno}\nbare turno=/no/such/turno\n";
     let mut deployed = deploy(&broker, hosts, &["--json"]);
     deployed.expect_line("1 of 3 workers are ready");
-    deployed.expect_line("nowhere: ssh could not connect, or lost the line: ssh: connect to host nowhere");
-    deployed.expect_line("bare: /no/such/turno was not found there");
+    deployed.expect_line("nowhere: ssh could not connect, or lost the connection: ssh: connect to host nowhere");
+    deployed.expect_line("bare: /no/such/turno not found on the host");
     broker.run(&["submit", "--wait", "--", "true"]).expect(0);
     deployed.signal(Signal::INT);
     assert_eq!(deployed.end(LONG), 3);
@@ -92,7 +92,8 @@ fn hosts_that_fail_are_told_and_the_others_work() {
 #[test]
 fn a_bad_hosts_file_is_refused_with_its_line() {
     let broker = Broker::start();
-    for (hosts, expected) in [("", "names no host"), ("a slot=3\n", "hosts:1: slot is not known; did you mean slots?")]
+    for (hosts, expected) in
+        [("", "contains no host"), ("a slot=3\n", "hosts:1: slot is not known; did you mean slots?")]
     {
         let mut deployed = deploy(&broker, hosts, &[]);
         assert_eq!(deployed.end(LONG), 2);

@@ -164,7 +164,7 @@ impl Session {
     /// A command that listens: its first line comes at once unless it is an event, the others with what is published below.
     fn listen(&mut self, command: &str, step: &Step) -> Option<String> {
         let process = Background::start(self.shell(&format!("exec {command}")));
-        let begins = step.expected.first().filter(|line| line.starts_with("listening to"));
+        let begins = step.expected.first().filter(|line| line.starts_with("subscribed to"));
         let difference = begins.and_then(|line| difference_in_time(&process, std::slice::from_ref(line), &self.ports));
         self.listening.push((process, step.clone()));
         difference

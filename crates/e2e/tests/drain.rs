@@ -129,7 +129,7 @@ fn maintenance_by_hand() {
     let mut peer = Peer::greeted(broker.address(), 0);
     broker.run(&["send", "q", "kept"]).expect(0);
     let drained = broker.run(&["drain"]).expect(0).text();
-    assert!(drained.contains("is drained: nothing runs, 1 message waits for `turno resume`"), "{drained}");
+    assert!(drained.contains("is drained: nothing is running, 1 message waits for `turno resume`"), "{drained}");
     assert_eq!(peer.closing(), ClosingReason::Maintenance);
     assert_eq!(broker.run(&["drain"]).expect(0).text(), drained, "again changes nothing");
     assert!(broker.run(&["status"]).expect(0).text().contains("drained for maintenance"));
@@ -139,7 +139,7 @@ fn maintenance_by_hand() {
     worker.expect_line("registered");
     assert_eq!(broker.status()["ready"], 1);
     let resumed = broker.run(&["resume"]).expect(0).text();
-    assert!(resumed.contains("takes work"), "{resumed}");
+    assert!(resumed.contains("accepts work"), "{resumed}");
     assert_eq!(peer.closing(), ClosingReason::Resumed);
     wait::until("what was stored is done", || broker.status()["counters"]["acked"] == 1);
     assert_eq!(broker.run(&["request", "q", "x"]).expect(0).text(), "x\n");

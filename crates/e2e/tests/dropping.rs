@@ -33,8 +33,8 @@ fn a_slow_program_is_dropped_and_comes_back() {
     let row = consumer(&broker);
     assert_eq!((&row["standing"], &row["expired"], &row["turn"]), (&"suspect".into(), &1.into(), &1.into()), "{row}");
     expires(&broker);
-    worker.expect_line("dropped from queue q: deliveries expired here; asking for it again in 1 s");
-    worker.expect_line("back in queue q: one delivery at a time until one is done in time");
+    worker.expect_line("dropped from queue q: deliveries expired at this worker; consuming it again in 1 s");
+    worker.expect_line("back in queue q: one delivery at a time until one is settled in time");
     let row = consumer(&broker);
     assert_eq!(
         (&row["standing"], &row["expired"], &row["reason"]),
@@ -42,7 +42,7 @@ fn a_slow_program_is_dropped_and_comes_back() {
     );
     assert!(row["dropped_at"].is_string(), "{row}");
     expires(&broker);
-    worker.expect_line("dropped from queue q: deliveries expired here; asking for it again in 2 s");
+    worker.expect_line("dropped from queue q: deliveries expired at this worker; consuming it again in 2 s");
     // It cannot ask before it was looked at.
     worker.signal(Signal::STOP);
     let row = consumer(&broker);
@@ -117,7 +117,7 @@ fn the_settings_of_a_queue_are_its_own() {
     let set = |broker: &Broker, flags: &[&str]| broker.run(&[&["queue", "set", "q"], flags].concat()).expect(0).text();
     assert_eq!(set(&broker, &["--weight", "7"]), "queue q has weight 7\n");
     let both = set(&broker, &["--volatile", "--drop-after", "0"]);
-    let expected = "queue q is volatile: a send is kept in memory alone\nqueue q drops: never\n";
+    let expected = "queue q is volatile: sends are kept in memory only\nqueue q drops: never\n";
     assert_eq!(both, expected);
     broker.kill();
     let place = broker.into_place();

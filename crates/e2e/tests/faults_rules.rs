@@ -160,7 +160,7 @@ fn settings_out_of_range() {
 fn drained_twice_resumed_for_nothing_cancelled_too_late() {
     let broker = Broker::start();
     let mut peer = Peer::greeted(broker.address(), 0);
-    for (word, says) in [("resume", "takes work"), ("drain", "is drained"), ("drain", "is drained")] {
+    for (word, says) in [("resume", "accepts work"), ("drain", "is drained"), ("drain", "is drained")] {
         let run = broker.run(&[word]).expect(0).text();
         assert!(run.contains(says), "{run}");
     }

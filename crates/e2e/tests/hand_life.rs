@@ -72,7 +72,7 @@ fn tasks_outlive_a_killed_broker() {
     let job = broker.submit(&["--array", "1-6"], &["sh", "-c", &script]);
     let ids = [1, 2, 3].map(|task| broker.written_id(&format!("pid.{task}.1")));
     broker.kill();
-    hand.expect_line("connection to the foreman lost");
+    hand.expect_line("connection to the broker lost");
     broker.place.file("go", "");
     wait::until("all three have ended without a broker", || ids.iter().all(|id| !alive(*id)));
     let (address, foreman) = (broker.address().to_string(), broker.foreman().to_string());
@@ -93,7 +93,7 @@ fn a_foreman_that_moved_is_found() {
     broker.written_id("pid.1.1");
     let (address, before) = (broker.address().to_string(), broker.foreman());
     broker.kill();
-    hand.expect_line("connection to the foreman lost");
+    hand.expect_line("connection to the broker lost");
     let broker = Broker::start_in_at(broker.into_place(), &address, &["--foreman-listen", "127.0.0.1:0"]);
     assert_ne!(broker.foreman(), before);
     hand.expect_line("registered again");
@@ -113,7 +113,7 @@ fn a_worker_drains() {
             broker.written_id(&format!("pid.{task}.1"));
         }
         hand.signal(signal);
-        hand.expect_line("2 still running, waiting 5m; a second signal ends at once");
+        hand.expect_line("2 still running, waiting 5m; press Ctrl-C again to stop immediately");
         broker.place.file("go", "");
         assert_eq!(end(&mut hand), 0);
         assert_eq!(broker.task_counts(job), [2, 0, 2, 0, 0], "what ran is finished, and nothing else was begun");
@@ -147,7 +147,7 @@ fn a_second_signal_ends_at_once() {
     hand.signal(Signal::TERM);
     hand.expect_line("1 still running");
     hand.signal(Signal::TERM);
-    hand.expect_line("1 cut short");
+    hand.expect_line("1 unfinished");
     assert_eq!(end(&mut hand), 143);
     assert!(!alive(id));
     assert_eq!(broker.task_counts(job), [1, 0, 0, 0, 0], "given back at once");
@@ -163,7 +163,7 @@ fn workers_are_resized() {
     let resize = |slots: &str| broker.run(&["worker", "resize", "w", slots]);
     let run = resize("1").expect(0);
     assert!(run.text().contains("(w): slots 1\n"), "{}", run.text());
-    assert!(run.stderr.contains("2 slots over the new number are still in use"), "{}", run.stderr);
+    assert!(run.stderr.contains("slots above the new limit still in use: 2"), "{}", run.stderr);
     assert!(first.iter().all(|id| alive(*id)), "what runs runs on");
     let show = broker.run(&["worker", "show", "w"]).expect(0).text();
     assert!(show.contains("1 of 3") && show.contains(&format!("task {job}.2 ")), "{show}");
@@ -184,7 +184,7 @@ fn a_drain_waits_for_tasks() {
     let job = broker.submit(&["--array", "1-4"], &["sh", "-c", PATIENT]);
     [1, 2].iter().for_each(|task| drop(broker.written(&format!("pid.{task}.1"))));
     let run = broker.run(&["drain", "--timeout", wait::SHORT]).expect(124);
-    assert!(run.stderr.contains("still runs 2 tasks"), "{}", run.stderr);
+    assert!(run.stderr.contains("still running: 2 tasks"), "{}", run.stderr);
     let status = broker.run(&["status"]).expect(0).text();
     for expected in ["draining for maintenance", "1, 1 unfinished, 2 tasks running", " free of "] {
         assert!(status.contains(expected), "{expected}: {status}");
@@ -196,7 +196,7 @@ fn a_drain_waits_for_tasks() {
     assert!(!broker.process().stderr().iter().any(|line| line.contains("nothing runs")), "two tasks run");
     broker.place.file("go", "");
     assert!(broker.run(&["drain"]).expect(0).text().contains("nothing runs"));
-    broker.process().expect_line("drained: nothing runs");
+    broker.process().expect_line("drained: nothing is running");
     assert_eq!(broker.task_counts(job), [2, 0, 2, 0, 0]);
     broker.run(&["resume"]).expect(0);
     assert_eq!(broker.wait_for_job(job), 0);
@@ -261,7 +261,7 @@ fn a_job_after_one_that_failed_says_so() {
     assert_eq!(broker.wait_for_job(first), 1);
     let run = broker.run(&["job", "submit", "--after", &first.to_string(), "--", "true"]).expect(1);
     let why = format!("it depends on job {first}, which did not finish");
-    assert!(run.stderr.contains(&format!("it is cancelled: {why}")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("cancelled: {why}")), "{}", run.stderr);
     let run = broker.run(&["job", "wait", "last"]).expect(1);
     assert!(run.text().contains(&why) || run.stderr.contains(&why), "{} {}", run.text(), run.stderr);
     let run = broker.run(&["job", "explain", "last"]).expect(0);

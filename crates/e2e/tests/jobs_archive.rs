@@ -279,7 +279,7 @@ fn results_are_listed_and_fetched() {
     fs::remove_dir_all(got.join("out")).unwrap();
     std::os::unix::fs::symlink("/tmp", got.join("out")).unwrap();
     let refused = broker.run(&["job", "result", "last", "--dir", "got"]).expect(1);
-    assert!(refused.stderr.contains("no directory"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("not a directory"), "{}", refused.stderr);
     broker.run(&["job", "result", "1.2", "--list", "-o", "name"]).expect(4);
     assert!(!broker.place.path().join("job-1").exists());
 }
@@ -324,7 +324,7 @@ fn output_is_followed_until_the_end() {
     let mut left = left;
     left.signal(Signal::INT);
     assert_eq!(left.end(wait::PATIENCE), 130);
-    left.expect_line("job 2 goes on");
+    left.expect_line("job 2 continues");
     hand.end(&tasks[1], 0);
 }
 

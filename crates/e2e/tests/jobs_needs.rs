@@ -46,10 +46,7 @@ fn a_job_of_lines_finds_its_worker() {
     let id = submit(&mut client, lines(&["a b", "it's", "c"], &shell("run {} > {}.log")));
     let task = format!("{id}.2");
     let (reason, line) = explained(&broker, &task);
-    assert_eq!(
-        (reason.as_str(), line),
-        ("no_worker", format!("task {task} (waiting): no worker for jobs is connected\n"))
-    );
+    assert_eq!((reason.as_str(), line), ("no_worker", format!("task {task} (waiting): no job worker is connected\n")));
     let _plain = JobWorker::start(broker.foreman(), "plain", 4);
     let (reason, line) = explained(&broker, "last");
     assert_eq!(reason, "no_labels");

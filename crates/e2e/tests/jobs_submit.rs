@@ -132,7 +132,7 @@ fn items_travel_with_the_job_one_for_each_task() {
     for (words, input, columns, expected) in table {
         let script = Script::start(|call| Archive::default().act(call));
         let run = place(&script).run_with_input(["submit"].iter().chain(words), input.as_bytes()).expect(0);
-        assert_eq!(run.text(), "job 7 (sim) is submitted: 2 tasks\n", "{words:?}");
+        assert_eq!(run.text(), "job 7 (sim) submitted: 2 tasks\n", "{words:?}");
         let spec = submitted(&script);
         assert_eq!(spec.array, Array { first: 1, count: 2, step: 1 }, "{words:?}");
         assert_eq!(work::decode(&spec.work).expect("work").columns, columns, "{words:?}");
@@ -240,9 +240,9 @@ fn an_upload_outlives_a_busy_and_a_forgetful_broker() {
 #[test]
 fn an_upload_that_cannot_be_is_told_and_nothing_is_submitted() {
     let table = [
-        (Code::OverDisk, "the broker has no room for data.bin", "over_disk"),
+        (Code::OverDisk, "the broker has no space for data.bin", "over_disk"),
         (Code::WrongHash, "hash", "wrong_hash"),
-        (Code::WrongPlace, "does not begin where the one before it ended", "wrong_place"),
+        (Code::WrongPlace, "a file chunk has the wrong offset", "wrong_place"),
         (Code::BadCall, "", "bad_call"),
     ];
     for (code, expected, name) in table {
@@ -276,7 +276,7 @@ fn a_file_that_changes_meanwhile_is_not_sent() {
     let place = place(&script);
     *path.lock().expect("no script panics") = place.file("data.bin", "some bytes, this long");
     let run = place.run(["submit", "--upload", "data.bin", "--", "./sim"]).expect(1);
-    assert!(run.stderr.contains("data.bin changed while it was read"), "{}", run.stderr);
+    assert!(run.stderr.contains("data.bin changed while it was being read"), "{}", run.stderr);
     assert_eq!(script.asked().len(), 1, "nothing is sent: {:?}", script.asked());
 }
 
@@ -290,8 +290,8 @@ fn a_script_is_uploaded_and_says_how_it_is_run() {
     let path = place.file("jobs/sim.sh", text);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("our own file");
     let run = place.run(["submit", "jobs/sim.sh", "--slots", "3", "first", "--", "--seed", "{}"]).expect(0);
-    assert_eq!(run.text(), "job 7 (sim.sh) is submitted: 10 tasks\n");
-    assert!(run.stderr.contains("warning: jobs/sim.sh:6: this #TURNO line is not read"), "{}", run.stderr);
+    assert_eq!(run.text(), "job 7 (sim.sh) submitted: 10 tasks\n");
+    assert!(run.stderr.contains("warning: jobs/sim.sh:6: #TURNO line ignored"), "{}", run.stderr);
     let spec = submitted(&script);
     assert_eq!((spec.array.count, spec.max_parallel, spec.slots, spec.hold), (10, Some(4), 3, false));
     assert_eq!((spec.tags, spec.uploads), (vec!["s".to_owned()], vec![id_of(text.as_bytes())]));
@@ -314,7 +314,7 @@ fn a_dry_run_asks_nobody() {
     let run = place.run(words).expect(0);
     let expected = "name   run.sh\ntasks  2 tasks, numbers 1-2\nfirst  ./run.sh 0.5 x\nlast   ./run.sh 0.7 'y z'\n";
     assert!(run.text().starts_with(expected), "{}", run.text());
-    assert!(run.stderr.contains("nothing is submitted"), "{}", run.stderr);
+    assert!(run.stderr.contains("nothing was submitted"), "{}", run.stderr);
     let document = place.run(words.iter().chain(&["--json"])).expect(0).document("turno.submission/1");
     let submission = &document["submission"];
     assert_eq!(submission["last"]["argv"], serde_json::json!(["./run.sh", "0.7", "y z"]));
@@ -336,18 +336,18 @@ fn bad_lists_are_refused_before_a_broker_is_looked_for() {
         (
             &["--each-csv", "ragged.csv", "--", "a", "{rate}"],
             2,
-            "ragged.csv:3: 1 field, and the header names 2",
+            "ragged.csv:3: 1 field, but the header has 2",
             "bad_job",
         ),
         (&["--each-csv", "rows.csv", "--", "a", "{size}"], 2, "there are {rate}, {name}", "bad_job"),
         (&["--each-csv", "rows.csv", "--env", "A={size}", "--", "a"], 2, "there are {rate}, {name}", "bad_job"),
-        (&["--each-csv", "header.csv", "--", "a", "{rate}"], 4, "there is no task in header.csv", "not_found"),
-        (&["--each-line", "empty", "--", "a", "{}"], 4, "there is no task in empty", "not_found"),
-        (&["--each-line", "latin1", "--", "a", "{}"], 2, "latin1:2: that is no UTF-8", "bad_job"),
+        (&["--each-csv", "header.csv", "--", "a", "{rate}"], 4, "no task in header.csv", "not_found"),
+        (&["--each-line", "empty", "--", "a", "{}"], 4, "no task in empty", "not_found"),
+        (&["--each-line", "latin1", "--", "a", "{}"], 2, "latin1:2: not valid UTF-8", "bad_job"),
         (&["--each-line", "nowhere", "--", "a", "{}"], 1, "cannot read nowhere", "io"),
         (&["--each-json", "bad.json", "--", "a", "{a}"], 2, "bad.json:2: the member \"a\" is missing", "bad_job"),
         (&["--glob", "*.none", "--", "a", "{}"], 4, "nothing matches \"*.none\"", "not_found"),
-        (&["--each", "x", "--", "a"], 2, "nothing in the command stands for what a task is for", "bad_job"),
+        (&["--each", "x", "--", "a"], 2, "the command has no placeholder", "bad_job"),
         (&["--each", "x", "--shell", "--", "echo \"{}\""], 2, "{}", "bad_job"),
         (&["--upload", "nowhere", "--", "a"], 4, "cannot read nowhere", "not_found"),
     ];

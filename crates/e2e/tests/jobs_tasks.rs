@@ -39,7 +39,7 @@ fn a_task_is_shown_with_its_item_its_command_and_its_attempts() {
     let id = format!("{job}.1");
     let (out, err) = logs(&[&id]);
     assert_eq!(out, "a b 1 2\n");
-    assert!(err.contains(&format!("attempt 2 of task {id}; all of them: --attempt all\n")), "{err}");
+    assert!(err.contains(&format!("attempt 2 of task {id}; show all with --attempt all\n")), "{err}");
     assert_eq!(logs(&[&id, "--attempt", "all", "--stdout"]).0, "attempt 1: a b 1 1\nattempt 2: a b 1 2\n");
     assert_eq!(logs(&[&id, "--stderr", "-q"]), ("bad\n".to_owned(), String::new()));
     let both = logs(&[&job.to_string(), "--stdout"]).0;
@@ -87,7 +87,7 @@ fn a_key_is_not_reused_for_another_command() {
     let parts = ["another job has the key nightly", "another command", "code: key_taken"];
     assert!(parts.iter().all(|part| refused.stderr.contains(part)), "{}", refused.stderr);
     let refused = broker.run(&["submit", "--after", "99", "--", "true"]).expect(2);
-    assert!(refused.stderr.contains("there is no job 99 to start after"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--after: job 99 does not exist"), "{}", refused.stderr);
 }
 
 /// Tasks and the programs of `turno work` see neither the secrets that their worker was given nor its open files.

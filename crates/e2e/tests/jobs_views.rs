@@ -197,7 +197,7 @@ fn progress_ends_with_its_jobs() {
     assert!(run.text().starts_with("job 7 (sim) failed: 15 finished, 5 failed\nCOUNT "), "{}", run.text());
     assert!(run.stderr.contains("50%") && run.stderr.contains("1 failed"), "{}", run.stderr);
     let run = place.run(["job", "progress"]).expect(0);
-    assert!(run.text().is_empty() && run.stderr.contains("every job has ended"), "{}", run.stderr);
+    assert!(run.text().is_empty() && run.stderr.contains("all jobs have ended"), "{}", run.stderr);
     let document = place.run(["job", "progress", "--json"]).expect(0).document("turno.job_list/1");
     assert_eq!(document["jobs"].as_array().map(Vec::len), Some(0));
     let run = place.run(["job", "progress", "2", "-q", "--progress", "bar"]).expect(0);
@@ -231,7 +231,7 @@ fn jobs_are_chosen_by_tags() {
     assert_eq!(names(&["--tag", "may", "--tag", "night"]), "3\n");
     assert_eq!(names(&["--tag", "night", "--state", "waiting"]), "4\n");
     let run = place.run(["job", "ls", "--tag", "june"]).expect(0);
-    assert!(run.stderr.contains("no job has these tags"), "{}", run.stderr);
+    assert!(run.stderr.contains("no job with these tags"), "{}", run.stderr);
     let document = place.run(["job", "ls", "--json"]).expect(0).document("turno.job_list/1");
     let third = &document["jobs"][1];
     assert_eq!((&third["id"], &third["progress"], &third["tags"][1]), (&"3".into(), &50.into(), &"night".into()));

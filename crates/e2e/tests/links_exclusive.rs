@@ -46,7 +46,7 @@ fn next_token(worker: &Background, after: usize) -> u64 {
 
 /// How often it was told to stand by.
 fn stood_by(worker: &Background) -> usize {
-    worker.stderr().iter().filter(|line| line.ends_with("is standing by for queue q")).count()
+    worker.stderr().iter().filter(|line| line.ends_with("is on standby for queue q")).count()
 }
 
 /// Sends something from each broker that runs, and waits until it was all done by that worker under that token.
@@ -105,7 +105,7 @@ fn one_holder_of_all_brokers() {
             assert_eq!(refused.error_code(), "queue_full", "at {at}, {flags:?}");
         }
         let next = clerk(&cluster, at, &book, &["--standby"]);
-        next.expect_line("is standing by for queue q");
+        next.expect_line("is on standby for queue q");
         clerks.push(next);
     }
     let mut holder = await_holder(&cluster);
@@ -136,7 +136,7 @@ fn a_holder_behind_a_broker_that_dies() {
     let holder = clerk(&cluster, 2, &book, &["--standby"]);
     let token = next_token(&holder, 0);
     let next = clerk(&cluster, 0, &book, &["--standby"]);
-    next.expect_line("is standing by for queue q");
+    next.expect_line("is on standby for queue q");
     all_is_done_by(&cluster, &book, 2, token, "far");
     cluster.kill(1);
     let higher = next_token(&next, 0);
@@ -157,9 +157,9 @@ fn those_at_the_same_broker_come_first() {
     let mut holder = clerk(&cluster, 1, &book, &[]);
     let token = next_token(&holder, 0);
     let elsewhere = clerk(&cluster, 0, &book, &["--standby"]);
-    elsewhere.expect_line("is standing by for queue q");
+    elsewhere.expect_line("is on standby for queue q");
     let beside = clerk(&cluster, 1, &book, &["--standby"]);
-    beside.expect_line("is standing by for queue q");
+    beside.expect_line("is on standby for queue q");
     holder.signal(rustix::process::Signal::KILL);
     holder.end(SOON);
     let higher = next_token(&beside, 0);
@@ -178,7 +178,7 @@ fn a_partition_and_its_healing() {
     let home = clerk(&cluster, 0, &book, &["--standby"]);
     let mut token = next_token(&home, 0);
     let away = clerk(&cluster, 2, &book, &["--standby"]);
-    away.expect_line("is standing by for queue q");
+    away.expect_line("is on standby for queue q");
     let (mut holder, mut other) = ((0, &home), (2, &away));
     for round in 1..=3 {
         let (before, stood) = (tokens(other.1).len(), stood_by(holder.1));
@@ -212,7 +212,7 @@ fn one_that_does_not_stand_by_ends_when_the_sides_meet() {
     let mut first = clerk(&cluster, 0, &book, &[]);
     let token = next_token(&first, 0);
     let second = clerk(&cluster, 1, &book, &["--standby"]);
-    second.expect_line("is standing by for queue q");
+    second.expect_line("is on standby for queue q");
     cluster.net().unplug(1);
     let higher = next_token(&second, 0);
     assert!(higher > token, "{higher} after {token}");

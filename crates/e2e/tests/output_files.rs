@@ -71,15 +71,15 @@ fn what_cannot_be_given_or_brought_back_is_said() {
     for (work, wanted) in [
         (collect("results/*.csv", "true"), "nothing matches results/*.csv"),
         (collect("secret", secret), "secret points out of the task's directory"),
-        (collect("../*", "true"), "a pattern is a path in the task's directory: ../*"),
+        (collect("../*", "true"), "a pattern must be relative to the task's directory: ../*"),
         (collect("results/*.csv", "exit 3"), "exit 3"),
         (
             Work { files: vec![given("a", nowhere)], ..shell("true") },
-            "a: cannot fetch an upload (070707070707): there is no such thing",
+            "a: cannot fetch an upload (070707070707): not found",
         ),
         (
             Work { files: vec![given("a", nowhere)], cwd: "/".to_owned(), ..shell("true") },
-            "uploads go into a directory of the task's own: name no other",
+            "a task with uploads uses its own directory: omit --cwd",
         ),
     ] {
         let job = peer.submit_work(1, &work, &[]);

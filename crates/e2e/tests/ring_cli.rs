@@ -118,7 +118,7 @@ fn three_brokers_form_a_ring_that_carries_topics() {
 #[test]
 fn a_member_leaves_and_joins_again() {
     let [one, two, three] = three();
-    assert_eq!(two.run(&["ring", "leave"]).expect(0).text(), "left the ring; the broker goes on alone\n");
+    assert_eq!(two.run(&["ring", "leave"]).expect(0).text(), "left the ring; the broker continues alone\n");
     wait_whole(&[&one, &three]);
     assert_eq!((ring(&two)["state"].as_str(), &ring(&two)["code"]), (Some("off"), &Value::Null));
     let listener = listen(&two);
@@ -134,7 +134,7 @@ fn a_member_leaves_and_joins_again() {
     one.run(&["pub", "news.x", "again", "--confirm"]).expect(0);
     wait::until("it hears the others", || heard(&listener).contains(&"again".to_owned()));
     let same = two.run(&["ring", "join", &place_of(&one)]).expect(0).text();
-    assert_eq!(same, "1 is in the same ring already: 2 → 1 → 3 → 2\n");
+    assert_eq!(same, "1 is already in the same ring: 2 → 1 → 3 → 2\n");
     let other = two.run(&["ring", "join", "9@127.0.0.1", "--json"]).expect(2);
     assert_eq!(other.error_code(), "bad_usage");
 }
@@ -157,7 +157,7 @@ fn the_member_that_is_named_is_joined() {
     assert_eq!((run.error_code().as_str(), ring(&alone)["state"].as_str()), ("wrong_sid", Some("alone")));
     three.run(&["ring", "leave"]).expect(0);
     let run = three.run(&["ring", "join", &wrong]).expect(1);
-    assert!(run.stderr.contains("has another sid than the one that was named"), "{}", run.stderr);
+    assert!(run.stderr.contains("has a different sid"), "{}", run.stderr);
     assert_eq!(ring(&three)["state"], "off", "it has not come back to those it knows either");
     wait_whole(&[&one, &two]);
     three.run(&["ring", "join", &place_of(&two)]).expect(0);
@@ -224,12 +224,12 @@ fn whom_one_cannot_join() {
         for run in runs {
             // One that was never ready says so as a document.
             let told = run.text() + &run.stderr;
-            assert!(told.contains(&format!("no member of a ring listens at {listener}")), "{told}");
+            assert!(told.contains(&format!("no ring member listens at {listener}")), "{told}");
         }
     }
     assert_eq!(ring(&alone)["state"], "alone");
     let run = Broker::start().run(&["ring", "join", &place_of(&one)]).expect(1);
-    let expected = format!("fix: start it with one: turno serve --sid auto --ring-next {}\n", place_of(&one));
+    let expected = format!("fix: restart it: turno serve --sid auto --ring-next {}\n", place_of(&one));
     assert!(run.stderr.contains("the broker has no sid") && run.stderr.contains(&expected), "{}", run.stderr);
 }
 
@@ -274,7 +274,7 @@ fn shuts_down(mut all: [Broker; 3], has_secret: bool) {
     assert_eq!(ring(&all[0])["secret"], has_secret);
     let run = all[0].run(&["ring", "shutdown", "--json"]).expect(2);
     assert_eq!(run.error_code(), "not_confirmed");
-    assert_eq!(all[1].run(&["ring", "shutdown", "--yes"]).expect(0).text(), "the ring ends: 3 brokers\n");
+    assert_eq!(all[1].run(&["ring", "shutdown", "--yes"]).expect(0).text(), "stopping the ring: 3 brokers\n");
     for broker in &mut all {
         assert_eq!(broker.process().end(wait::PATIENCE), 0);
     }
@@ -295,13 +295,13 @@ fn whoever_ends_leaves() {
 fn wrong_flags() {
     let place = Place::new();
     let table: [(&[&str], i32, &str); 9] = [
-        (&["--ring-next", "1@localhost"], 2, "--ring-next is given without --sid"),
-        (&["--sid", "auto"], 2, "--sid auto needs a member to ask"),
+        (&["--ring-next", "1@localhost"], 2, "--ring-next requires --sid"),
+        (&["--sid", "auto"], 2, "--sid auto requires --ring-next"),
         (&["--sid", "100"], 2, "--sid 100 needs --ring-port and --listen"),
         (&["--sid", "65536"], 2, "expected a number from 0 to 65535, or \"auto\""),
         (&["--sid", "3", "--ring-next", "3@localhost"], 2, "is this broker's own sid"),
         (&["--sid", "3", "--ring-next", "localhost"], 2, "expected a member like 3@10.0.0.7"),
-        (&["--sid", "3", "--ring-next", "100@localhost"], 2, "a sid above 99 has no usual port"),
+        (&["--sid", "3", "--ring-next", "100@localhost"], 2, "a sid above 99 requires a port"),
         (&["--sid", "3", "--ring-listen", "0.0.0.0:8003"], 78, "for a ring without a secret"),
         (&["--sid", "3", "--ring-next", "4@10.0.0.7"], 2, "is on another machine, and there is no secret"),
     ];

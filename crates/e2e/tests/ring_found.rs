@@ -140,7 +140,7 @@ fn whoever_waits_for_a_number_may_be_ended() {
     let next = format!("1@{}", nobody.address());
     let flags = ["serve", "--json", "--listen", "127.0.0.1:0", "--sid", "auto", "--ring-wait", "--ring-next", &next];
     let mut waiting = place.start([&flags[..], &PORTS].concat());
-    waiting.expect_line("asking again each second");
+    waiting.expect_line("retrying every second");
     waiting.signal(Signal::TERM);
     assert_eq!((waiting.end(wait::PATIENCE), waiting.stdout()), (0, vec![]));
 }

@@ -47,7 +47,7 @@ fn a_broker_that_ends_finishes_what_runs() {
     for peer in [&mut worker, &mut client, &mut idle] {
         assert_eq!(peer.try_hear(|frame| format!("{frame:?}")), None);
     }
-    assert!(said(&mut broker).contains("2 waiting requests were given back"), "{}", said(&mut broker));
+    assert!(said(&mut broker).contains("2 waiting requests were returned"), "{}", said(&mut broker));
 }
 
 /// Proves S2.17: what still runs when the time is over is cut, its caller is told, and so is whoever looks.
@@ -114,7 +114,7 @@ fn what_is_lost_with_the_broker_is_told() {
         client.send(b"x", |_| {});
     }
     assert_eq!(broker.terminate(SOON), 0);
-    assert!(said(&mut broker).contains("3 messages in memory ended with the broker"), "{}", said(&mut broker));
+    assert!(said(&mut broker).contains("3 messages in memory were discarded"), "{}", said(&mut broker));
 }
 
 /// Proves S2.17, S2.18 and S0.42: with real processes: the request that runs is answered although the broker ends.

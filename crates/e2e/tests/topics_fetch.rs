@@ -22,7 +22,7 @@ fn the_life_of_a_subscriber_that_fetches() {
     let broker = Broker::start();
     broker.publish("news.sport", "before");
     let run = broker.run(&["topic", "create", "desk-7", "news.*"]).expect(0);
-    assert_eq!(run.text(), "desk-7 listens to news.*\n");
+    assert_eq!(run.text(), "desk-7 subscribed to news.*\n");
     let run = broker.run(&["topic", "recv", "desk-7"]).expect(4);
     assert_eq!((run.text().as_str(), run.stderr.as_str()), ("", "no events\n"));
     for body in ["1", "2", "3"] {
@@ -31,13 +31,13 @@ fn the_life_of_a_subscriber_that_fetches() {
     broker.publish("weather", "not wanted");
     assert_eq!(broker.run(&["topic", "recv", "desk-7", "-n", "2"]).expect(0).text(), "news.sport 1\nnews.sport 2\n");
     let run = broker.run(&["topic", "create", "desk-7", "weather"]).expect(0);
-    assert_eq!(run.text(), "desk-7 listens to news.*,weather\n");
+    assert_eq!(run.text(), "desk-7 subscribed to news.*,weather\n");
     broker.publish("weather", "rain");
     assert_eq!(broker.run(&["topic", "recv", "desk-7"]).expect(0).text(), "news.sport 3\nweather rain\n");
     assert_eq!(broker.run(&["topic", "recv", "desk-7", "-q"]).expect(4).stderr, "");
     broker.publish("weather", "never fetched");
     let run = broker.run(&["topic", "destroy", "desk-7"]).expect(0);
-    assert_eq!(run.text(), "desk-7 is gone; it listened to news.*,weather\n");
+    assert_eq!(run.text(), "desk-7 removed; it was subscribed to news.*,weather\n");
     for verb in ["recv", "destroy"] {
         let run = broker.run(&["topic", verb, "desk-7"]).expect(4);
         assert!(run.stderr.starts_with("error: there is no subscriber \"desk-7\"\n"), "{}", run.stderr);
@@ -103,7 +103,7 @@ fn a_fetch_may_wait() {
     assert_eq!(waiting.end(SOON), 0);
     assert_eq!(waiting.stdout(), ["t at last"]);
     let run = broker.run(&["topic", "recv", "a", "--wait", "--timeout", wait::SHORT]).expect(124);
-    assert!(run.stderr.contains("no event came for a in time"), "{}", run.stderr);
+    assert!(run.stderr.contains("no event for a in time"), "{}", run.stderr);
 }
 
 /// What waits is limited: the oldest go, and whoever fetches is told how many. All that is left is fetched, page by page.
@@ -117,7 +117,7 @@ fn who_fetches_rarely_misses_the_oldest() {
     let row = &broker.subscribers()[0];
     assert_eq!((&row["dropped"], &row["waiting"]), (&50.into(), &limits::FETCHER_EVENTS_MAX.into()));
     let run = broker.run(&["topic", "recv", "a"]).expect(0);
-    assert_eq!(run.stderr, "warning: 50 events are missing: too many waited\n");
+    assert_eq!(run.stderr, "warning: 50 events are missing: too many were waiting\n");
     let expected: String = (50..more).map(|number| format!("t {number}\n")).collect();
     assert!(run.text() == expected, "{} lines", run.text().lines().count());
     broker.publish("t", "x");
@@ -154,7 +154,7 @@ fn subscribers_end_with_their_broker() {
     assert_eq!(broker.terminate(SOON), 0);
     let broker = Broker::start_in(broker.into_place(), &[]);
     let run = broker.run(&["topic", "recv", "a"]).expect(4);
-    assert!(run.stderr.contains("the broker was started since"), "{}", run.stderr);
+    assert!(run.stderr.contains("the broker has restarted since"), "{}", run.stderr);
 }
 
 /// Topics and who listens, page by page.
@@ -165,7 +165,7 @@ fn topics_and_subscribers_are_listed() {
         broker.run(&["topic", "ls", "--json"]).expect(0).document("turno.topic_list/1")["topics"],
         Value::Array(vec![])
     );
-    assert!(broker.run(&["topic", "subscribers"]).expect(0).stderr.contains("nobody listens"));
+    assert!(broker.run(&["topic", "subscribers"]).expect(0).stderr.contains("no subscribers"));
     let _listener = broker.listen(&["t.*", "x"]);
     broker.run(&["topic", "create", "desk", "t.007"]).expect(0);
     let mut publisher = Peer::greeted(broker.address(), 0);

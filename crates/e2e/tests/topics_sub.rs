@@ -178,7 +178,7 @@ fn a_line_that_is_too_long_ends_the_lines() {
     let listener = broker.listen(&["t"]);
     let long = [b"first\n", &vec![b'x'; 17 << 20][..], b"\nlast\n"].concat();
     let run = broker.place.run_with_input(["pub", "t", "--lines"], &long).expect(3);
-    assert!(run.stderr.starts_with("1 event published; line 2 was not\n"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("1 event published; line 2 failed\n"), "{}", run.stderr);
     assert!(run.stderr.contains("code: frame_too_large"), "{}", run.stderr);
     prints(&listener, &["t first"]);
     let run = broker.place.run_with_input(["pub", "t"], &long).expect(1);
@@ -190,7 +190,7 @@ fn a_line_that_is_too_long_ends_the_lines() {
 fn prefixes_are_the_beginnings_of_topics() {
     let broker = Broker::start();
     let some = broker.listen(&["--prefix", "news.s", "w"]);
-    some.expect_line("listening to news.s…, w…");
+    some.expect_line("subscribed to news.s…, w…");
     let all = broker.listen(&["--prefix", ""]);
     for topic in ["news.sport", "news.art", "weather", "new"] {
         broker.publish(topic, "x");
@@ -233,10 +233,10 @@ fn a_subscriber_outlives_its_broker() {
     let address = broker.address().to_string();
     broker.kill();
     assert_eq!(strict.end(SOON), 5);
-    strict.expect_line("error: the connection to the broker was lost, and events may be missing");
+    strict.expect_line("error: lost the connection to the broker; events may be missing");
     strict.expect_line("code: connection_lost");
     let broker = Broker::start_in_at(broker.into_place(), &address, &[]);
-    listener.expect_line("warning: connected again; what was published meanwhile is missing");
+    listener.expect_line("warning: reconnected; events published in the meantime are missing");
     broker.await_subscribers(1);
     broker.publish("t.2", "after");
     prints(&listener, &["t.1 before", "t.2 after"]);
@@ -252,7 +252,7 @@ fn into_fifo(broker: &Broker, arguments: &str) -> (File, Background) {
     let listener = Background::start(shell);
     // Waits until the other end is open too.
     let taken = File::open(&fifo).expect("our own fifo");
-    listener.expect_line("listening to");
+    listener.expect_line("subscribed to");
     (taken, listener)
 }
 

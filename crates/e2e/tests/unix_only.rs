@@ -82,9 +82,9 @@ fn a_broker_that_nobody_could_reach_does_not_start() {
 #[test]
 fn it_is_said_who_may_use_a_broker() {
     let table = [
-        (&["--listen", "127.0.0.1:0"][..], "every user of this machine may submit jobs"),
-        (&["--listen", "none"], "every user of this machine may submit jobs"),
-        (&["--listen", "none", "--foreman-listen", "none"], "Unix socket only: this user and root"),
+        (&["--listen", "127.0.0.1:0"][..], "every local user may submit jobs"),
+        (&["--listen", "none"], "every local user may submit jobs"),
+        (&["--listen", "none", "--foreman-listen", "none"], "Unix socket only: accessible to this user and root"),
     ];
     for (flags, expected) in table {
         let place = Place::new();
@@ -97,7 +97,7 @@ fn it_is_said_who_may_use_a_broker() {
     let place = Place::new();
     fs::create_dir_all(place.data()).expect("our own place");
     let said = |run: Run| run.expect(0).text();
-    assert!(said(place.run(["doctor"])).contains("every user of this machine may submit jobs"));
+    assert!(said(place.run(["doctor"])).contains("every local user may submit jobs"));
     let mut command = place.turno(["doctor"]);
     command.envs([("TURNO_LISTEN__NATIVE", "none"), ("TURNO_LISTEN__FOREMAN", "none")]);
     assert!(said(Run::finish(command, b"", SOON)).contains("Unix socket only"));
@@ -118,7 +118,7 @@ fn loose_permissions_are_warned_of() {
         let data = place.data().display().to_string();
         let words = [&flags[..], &["--data", &data, "--ring-secret-file", &path]].concat();
         let mut broker = Broker::start_in(Place::new(), &words);
-        let told = |line: &&String| line.contains("other users of this machine can get at this");
+        let told = |line: &&String| line.contains("other users of this machine can access this");
         let stderr = broker.process().stderr();
         assert_eq!(stderr.iter().filter(told).count(), count, "{stderr:?}");
         assert!(!stderr.concat().contains("horse"), "{stderr:?}");

@@ -50,7 +50,7 @@ fn a_standby_takes_over_from_one_that_was_killed() {
     let mut first = clerk(&broker, "first", &["--standby"]);
     let token = token_of(&first);
     let second = clerk(&broker, "second", &["--standby"]);
-    second.expect_line("second is standing by for queue q");
+    second.expect_line("second is on standby for queue q");
     send(&broker, &["a", "stay"]);
     wait::until("it is at work", || book(&broker).len() == 2);
     send(&broker, &["b", "c"]);
@@ -58,7 +58,7 @@ fn a_standby_takes_over_from_one_that_was_killed() {
     assert_eq!(queue["exclusive"]["token"], token.to_string().as_str());
     assert_eq!((&queue["waiters"], &queue["consumers"]), (&1.into(), &1.into()));
     let shown = broker.run(&["queue", "show", "q"]).expect(0).text();
-    assert!(shown.contains(&format!("token {token}")) && shown.contains("standing by"), "{shown}");
+    assert!(shown.contains(&format!("token {token}")) && shown.contains("standby"), "{shown}");
     let consumers = broker.run(&["queue", "consumers", "q", "--json"]).expect(0).json();
     assert_eq!(consumers["consumers"][0]["token"], token.to_string().as_str());
     let holder = broker.run(&["worker", "show", "first", "--json"]).expect(0).json();
@@ -85,7 +85,7 @@ fn what_waited_goes_to_the_new_holder_in_order() {
     send(&broker, &["stay"]);
     wait::until("it is at work", || book(&broker).len() == 1);
     let second = clerk(&broker, "second", &["--standby"]);
-    second.expect_line("standing by");
+    second.expect_line("standby");
     let bodies = ["b", "c", "d", "e"];
     send(&broker, &bodies);
     let held = broker.run(&["worker", "show", "first", "--json"]).expect(0).json();
@@ -123,7 +123,7 @@ fn a_holder_that_ends_in_order_hands_over() {
     let mut first = clerk(&broker, "first", &[]);
     let token = token_of(&first);
     let second = clerk(&broker, "second", &["--standby"]);
-    second.expect_line("standing by");
+    second.expect_line("standby");
     first.signal(Signal::TERM);
     assert_eq!(first.end(LONG), 0);
     assert!(token_of(&second) > token);
@@ -227,7 +227,7 @@ fn a_standby_takes_over_from_one_that_fell_silent() {
     let first = waiter("first");
     let token = token_of(&first);
     let second = waiter("second");
-    second.expect_line("second is standing by for queue q");
+    second.expect_line("second is on standby for queue q");
     let mut caller = broker.start_turno(&["request", "q", "x", "--retries", "1", "--timeout", "60s"]);
     wait::until("the first one is at work", || book(&broker).len() == 1);
 
@@ -241,7 +241,7 @@ fn a_standby_takes_over_from_one_that_fell_silent() {
     wait::until("the first one's reply is ready", || broker.place.path().join("gone-first").exists());
 
     first.signal(Signal::CONT);
-    first.expect_line("first is standing by for queue q");
+    first.expect_line("first is on standby for queue q");
     assert!(caller.runs(), "the old holder's reply is nobody's: {:?}", caller.stdout());
     broker.place.file("go-second", "");
     assert_eq!((caller.end(LONG), caller.stdout()), (0, vec!["second".to_owned()]));
@@ -308,7 +308,7 @@ fn a_holder_that_was_replaced_ends() {
             clerk(&broker, "second", &[])
         } else {
             let second = clerk(&broker, "second", &["--standby"]);
-            second.expect_line("standing by");
+            second.expect_line("standby");
             first.signal(Signal::STOP);
             second
         };
@@ -318,7 +318,7 @@ fn a_holder_that_was_replaced_ends() {
         let last = first.stdout().pop().expect("it says why");
         let error: serde_json::Value = serde_json::from_str(&last).expect("a document");
         assert_eq!(error["error"]["code"], "queue_full", "{last}");
-        assert_eq!(error["error"]["message"], "queue q is another worker's", "{last}");
+        assert_eq!(error["error"]["message"], "queue q is exclusive to another worker", "{last}");
         assert_eq!(broker.queue("q")["consumers"], 1, "the second one has it still");
     }
 }

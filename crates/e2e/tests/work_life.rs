@@ -52,7 +52,7 @@ fn sigterm_lets_what_runs_finish() {
         let broker = Broker::start();
         let (mut worker, mut asked, _) = patient(&broker, &[]);
         worker.signal(signal);
-        worker.expect_line("1 still running, waiting 30s; a second signal ends at once");
+        worker.expect_line("1 still running, waiting 30s; press Ctrl-C again to stop immediately");
         wait::until("it consumes no more", || !consumed(&broker));
         broker.run(&["request", "q", "x", "--fail-fast"]).expect(6);
         assert!(worker.runs() && asked.runs());
@@ -84,7 +84,7 @@ fn a_second_signal_ends_at_once() {
         worker.expect_line("1 still running");
         worker.signal(signal);
         assert_eq!(worker.end(LONG), code);
-        worker.expect_line("ended at once, 1 cut short");
+        worker.expect_line("stopped immediately; 1 unfinished");
         wait::until("the program is gone", || !alive(program));
         given_to_others(&broker, &mut asked);
     }

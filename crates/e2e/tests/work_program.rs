@@ -96,10 +96,10 @@ fn a_program_that_cannot_start_is_refused_at_once() {
     let plain = broker.place.file("plain.txt", "hello");
     let directory = broker.place.path().display().to_string();
     let table = [
-        ("no-such-program", "no directory of PATH has a program of that name"),
-        ("./no/such/file", "there is no such file"),
-        (plain.to_str().expect("text"), "may not be executed"),
-        (directory.as_str(), "may not be executed"),
+        ("no-such-program", "no directory in PATH contains a program with this name"),
+        ("./no/such/file", "the file does not exist"),
+        (plain.to_str().expect("text"), "is not executable"),
+        (directory.as_str(), "is not executable"),
     ];
     for (program, why) in table {
         let run = broker.run(&["work", "q", "--", program]).expect(1);

@@ -59,7 +59,7 @@ pub struct Filled {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
     /// There is no such column.
-    #[error("{{{name}}} is no column; there are {}", Columns(columns))]
+    #[error("{{{name}}} is not a column; the columns are {}", Columns(columns))]
     UnknownColumn {
         /// What was written.
         name: String,

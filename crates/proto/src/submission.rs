@@ -147,9 +147,9 @@ mod tests {
         let odd = Work { argv: vec!["{x}".to_owned()], columns: vec!["y".to_owned()], ..Work::default() };
         let odd = work::encode(&odd).unwrap();
         let table = [
-            (JobSpec { array: Array { first: 1, count: 0, step: 1 }, ..spec() }, "not lower"),
+            (JobSpec { array: Array { first: 1, count: 0, step: 1 }, ..spec() }, "must not decrease"),
             (JobSpec { array: Array { first: 1, count: 10_000_001, step: 1 }, ..spec() }, "at most 10000000 tasks"),
-            (JobSpec { parts: vec![Array::ONE; 2], ..spec() }, "must rise"),
+            (JobSpec { parts: vec![Array::ONE; 2], ..spec() }, "rising order"),
             (JobSpec { name: "n".repeat(129), ..spec() }, "this one has 129"),
             (JobSpec { key: Some(String::new()), ..spec() }, "this one has 0"),
             (JobSpec { slots: 0, ..spec() }, "slots, not 0"),
@@ -167,7 +167,7 @@ mod tests {
             (JobSpec { items: no_map.clone(), ..spec() }, "no block of items"),
             (JobSpec { work: vec![0; 65_537].into(), ..spec() }, "at most 65536 bytes"),
             (JobSpec { work: no_map, ..spec() }, "no map of a command"),
-            (JobSpec { work: odd, items: items(2), ..spec() }, "{x} is no column"),
+            (JobSpec { work: odd, items: items(2), ..spec() }, "{x} is not a column"),
         ];
         let mut texts = std::collections::BTreeSet::new();
         for (spec, part) in table {

@@ -37,9 +37,9 @@ impl Floor {
         let free = statvfs(&*directory).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
         let has_room_now = free >= ARCHIVE_FREE_BYTES_MIN;
         if *has_room && !has_room_now {
-            warn!(free, least = ARCHIVE_FREE_BYTES_MIN, "the disk is nearly full: the archive takes nothing");
+            warn!(free, least = ARCHIVE_FREE_BYTES_MIN, "disk nearly full: the archive accepts no data");
         } else if !*has_room && has_room_now {
-            info!(free, "the archive takes output, results and uploads again");
+            info!(free, "the archive accepts data again");
         }
         *has_room = has_room_now;
         has_room_now

@@ -60,10 +60,10 @@ impl<D: Disk> Librarian<D> {
         for Trouble { file, from, until, flaw } in self.archive.troubles() {
             match flaw {
                 Flaw::SetAside(_) | Flaw::Io(_) | Flaw::Hash => {
-                    warn!(file, "archive: {flaw}; `turno doctor` says more");
+                    warn!(file, "archive: {flaw}; run `turno doctor` for details");
                 }
                 Flaw::Torn => info!(file, from, until, "archive: {flaw}"),
-                _ => warn!(file, from, until, "archive: {flaw}; `turno doctor` says more"),
+                _ => warn!(file, from, until, "archive: {flaw}; run `turno doctor` for details"),
             }
         }
     }
@@ -143,7 +143,7 @@ impl<D: Disk> Librarian<D> {
     fn note(&mut self, refusal: Option<&Refusal>) {
         let is_failing = matches!(refusal, Some(Refusal::Io(_) | Refusal::NoRoom));
         if let Some(refusal) = refusal.filter(|_| is_failing && !self.failing) {
-            warn!(%refusal, "the archive cannot keep or read something");
+            warn!(%refusal, "archive error");
         }
         self.failing = is_failing;
     }

@@ -158,7 +158,7 @@ impl Drop for Archivist {
         if let Way::There { queue, thread } = &mut self.0 {
             queue.close();
             if thread.take().is_some_and(|thread| thread.join().is_err()) {
-                error!("the archive failed; the log has the panic");
+                error!("the archive failed; see the panic in the log");
             }
         }
     }

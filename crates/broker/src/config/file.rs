@@ -31,7 +31,7 @@ pub(super) fn find(world: &World, named: Option<&Path>) -> Result<Vec<PathBuf>, 
         return match is_there(path)? {
             true => Ok(vec![path.to_owned()]),
             false if path.exists() => Err(Problem::at(path.display(), "is not a regular file")),
-            false => Err(Problem::at(path.display(), "there is no such configuration file")),
+            false => Err(Problem::at(path.display(), "the configuration file does not exist")),
         };
     }
     if let Some(dir) = &world.config_dir {
@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
 fn read_text(path: &Path) -> Result<String, Problem> {
     let fail = |error: io::Error| Problem::unreadable(path, &error);
     if fs::metadata(path).map_err(fail)?.len() > FILE_BYTES_MAX {
-        return Err(Problem::at(path.display(), "is larger than 1MiB, so it is no configuration file"));
+        return Err(Problem::at(path.display(), "is larger than 1MiB, the limit for a configuration file"));
     }
     fs::read_to_string(path).map_err(fail)
 }
@@ -119,7 +119,7 @@ impl Walk<'_> {
             } else if KEYS.iter().any(|key| key.name.starts_with(&inner)) {
                 match value.get_ref() {
                     DeValue::Table(table) => self.table(&inner, table),
-                    _ => self.problem(&key.span(), format!("{name} is a table: write [{name}] and its keys below")),
+                    _ => self.problem(&key.span(), format!("{name} is a table: write [{name}] with its keys below")),
                 }
             } else {
                 let near = nearest(&name, KEYS.iter().map(|key| key.name));
@@ -160,7 +160,7 @@ fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
                 _ => None,
             })
             .collect::<Option<Vec<String>>>()
-            .map_or(Raw::Other("a list of mixed things"), Raw::List),
+            .map_or(Raw::Other("a list of mixed types"), Raw::List),
         DeValue::Float(_) => Raw::Other("a fraction"),
         DeValue::Boolean(on) => Raw::Switch(*on),
         DeValue::Datetime(_) => Raw::Other("a date"),

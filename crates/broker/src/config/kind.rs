@@ -157,7 +157,7 @@ impl Kind {
             Self::Names => "names like [\"rb-1\", \"rb-2\"]".to_owned(),
             Self::Secret => {
                 let (min, max) = (limits::LINK_SECRET_BYTES_MIN, limits::LINK_SECRET_BYTES_MAX);
-                format!("{min} to {max} bytes that nobody can guess; `openssl rand -hex 32` makes such")
+                format!("{min} to {max} random bytes, for example from `openssl rand -hex 32`")
             }
             Self::Size { min, max } => {
                 format!("a size like \"64KiB\", from {} to {}", units::format_size(min), units::format_size(max))
@@ -168,7 +168,9 @@ impl Kind {
             }
             Self::OptionalDuration => "a duration like \"30s\", or \"none\"".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
-            Self::LogFilter => "a level (error, warn, info, debug, trace) or target=level, parted by commas".to_owned(),
+            Self::LogFilter => {
+                "a level (error, warn, info, debug, trace) or a comma-separated list of target=level".to_owned()
+            }
         }
     }
 }

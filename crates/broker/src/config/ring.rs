@@ -41,8 +41,7 @@ pub struct Next {
 
 impl Next {
     /// What it looks like, for the end of "expected …".
-    pub const EXPECTED: &'static str =
-        "a member like 3@10.0.0.7 or 300@10.0.0.7:9000; a sid above 99 has no usual port, so that it must be named";
+    pub const EXPECTED: &'static str = "a member like 3@10.0.0.7 or 300@10.0.0.7:9000; a sid above 99 requires a port";
 }
 
 impl FromStr for Next {

@@ -207,7 +207,7 @@ fn a_named_file_is_the_only_one_and_must_exist() {
     let config = Config::load(&home.world, Some(&named), &[]).unwrap();
     assert_eq!((config.typed().broker.name.as_str(), config.typed().broker.heartbeat_ms), ("rb-1", 1_000));
     let missing = Config::load(&home.world, Some(&home.dir.path().join("nope.toml")), &[]).unwrap_err();
-    assert!(missing[0].to_string().ends_with("nope.toml: there is no such configuration file"), "{missing:?}");
+    assert!(missing[0].to_string().ends_with("nope.toml: the configuration file does not exist"), "{missing:?}");
     let directory = Config::load(&home.world, Some(home.dir.path()), &[]).unwrap_err();
     assert!(directory[0].to_string().ends_with(": is not a regular file"), "{directory:?}");
 }
@@ -255,10 +255,10 @@ fn mistakes_name_their_place_and_what_is_expected() {
         (
             "[ring]\nnext = \"10.0.0.7\"\n",
             "config/turno/turno.toml:2: ring.next = \"10.0.0.7\": expected a member like 3@10.0.0.7 or \
-             300@10.0.0.7:9000; a sid above 99 has no usual port, so that it must be named",
+                 300@10.0.0.7:9000; a sid above 99 requires a port",
         ),
         ("ring.fast = 1\n", "config/turno/turno.toml:1: ring.fast = 1: expected true or false"),
-        ("drain = 3\n", "config/turno/turno.toml:1: drain is a table: write [drain] and its keys below"),
+        ("drain = 3\n", "config/turno/turno.toml:1: drain is a table: write [drain] with its keys below"),
     ];
     for (text, expected) in table {
         let home = Home::new();
@@ -299,7 +299,7 @@ fn other_variables_are_somebody_elses() {
 fn without_a_home_the_data_directory_must_be_named() {
     let mut home = Home::new();
     home.world.data_dir = None;
-    assert_eq!(home.problems(), ["there is no home directory; set `data` (or --data, TURNO_DATA)"]);
+    assert_eq!(home.problems(), ["no home directory; set `data` (or --data, TURNO_DATA)"]);
     assert_eq!(home.load(&[flag("data", "/d")]).typed().data, PathBuf::from("/d"));
 }
 
@@ -371,7 +371,7 @@ fn a_secret_is_never_shown() {
     let home = Home::new();
     home.put("config/turno/turno.toml", "[link]\nsecret = \"horse\"\n");
     let problems = home.problems();
-    assert!(problems[0].contains("link.secret: expected 16 to 1024 bytes"), "{problems:?}");
+    assert!(problems[0].contains("link.secret: expected 16 to 1024 random bytes"), "{problems:?}");
     assert!(!problems[0].contains("horse"), "{problems:?}");
 }
 

@@ -64,7 +64,7 @@ impl World {
             Preset::HalfOfMemory => Ok(Value::Size(((self.memory / 2) >> 20).max(1) << 20)),
             Preset::DataDirectory => match &self.data_dir {
                 Some(dir) => Ok(Value::Path(dir.join("turno"))),
-                None => Err("there is no home directory; set `data` (or --data, TURNO_DATA)".to_owned()),
+                None => Err("no home directory; set `data` (or --data, TURNO_DATA)".to_owned()),
             },
         }
     }

@@ -32,7 +32,7 @@ pub enum StoreError {
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// It holds a record that this version cannot read.
-    #[error("record {0} is none that this version knows")]
+    #[error("unknown record {0}")]
     Unreadable(String),
 }
 
@@ -62,7 +62,7 @@ fn begin_term(store: &mut impl Store, unix_ms: u64) -> Result<u64, StoreError> {
         // A broker whose disk is full may start. Its term is above the last one all the same; the next one is, unless the
         // clock is set back before there is room again.
         Err(StoreError::Commit(CommitError::Full)) => {
-            tracing::warn!(term, "the disk has no room to write the term down");
+            tracing::warn!(term, "no disk space to store the term");
             Ok(term)
         }
         written => written.map(|()| term),

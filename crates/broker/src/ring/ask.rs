@@ -30,7 +30,7 @@ pub(super) async fn ask_within(named: Option<Sid>, address: &str, secret: Option
 
 async fn ask(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Result<Sid, Code> {
     let lost = |error: io::Error| {
-        debug!(address, %error, "cannot ask a member of the ring for a number");
+        debug!(address, %error, "cannot ask a ring member for a sid");
         Code::RingDown
     };
     let (stream, peer) = connect_within(address, limits::RING_ASK_MS).await.map_err(lost)?;

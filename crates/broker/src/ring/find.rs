@@ -59,7 +59,7 @@ pub fn run_finding<E: From<ServeError>>(
         if taken.is_none() || taken == before || tries == limits::RING_SIDS_TRIED {
             return Err(error.into());
         }
-        warn!(%error, "somebody else has what goes with that sid: asking for another");
+        warn!(%error, "the sid's port or directory is in use: asking for another sid");
         before = taken;
     }
 }
@@ -86,7 +86,7 @@ async fn find(finding: &Finding) -> Result<Sid, ServeError> {
             Ok(sid) => return Ok(sid),
             Err(code @ (Code::RingDown | Code::RingBusy | Code::WrongSid)) if finding.wait => {
                 if told.replace(code) != Some(code) {
-                    warn!(next, %code, "no free sid yet: asking again each second");
+                    warn!(next, %code, "no free sid yet: retrying every second");
                 }
                 tokio::time::sleep(AGAIN).await;
             }

@@ -73,17 +73,17 @@ pub(super) async fn ends(shell: &Shell, ring: Option<&RingConfig>, mut settled: 
         for report in shell.ring_reports().await {
             match report {
                 RingReport::Stop => {
-                    info!("the whole ring ends");
+                    info!("the whole ring is shutting down");
                     return Why::Asked;
                 }
                 RingReport::Failed(code) => {
-                    warn!(%code, "this broker cannot be in the ring");
+                    warn!(%code, "this broker cannot join the ring");
                     return Why::RingFailed(code);
                 }
                 RingReport::Joined => settled(),
                 RingReport::Waiting if may_wait => settled(),
                 RingReport::Waiting => {}
-                RingReport::Left => info!("out of the ring"),
+                RingReport::Left => info!("left the ring"),
             }
         }
     }

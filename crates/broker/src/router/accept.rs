@@ -42,7 +42,7 @@ impl Stream {
     pub(crate) fn turn_away(self, door: Door) {
         match self.split() {
             Ok((_, write_end)) => turn_away(&write_end, door),
-            Err(error) => debug!(%error, "a connection that was turned away was gone already"),
+            Err(error) => debug!(%error, "a refused connection was already closed"),
         }
     }
 
@@ -96,7 +96,7 @@ impl<U: Upstream> Router<U> {
 
 fn turn_away(write_end: &WriteEnd, door: Door) {
     if log_limit::admits(Kind::TurnedAway) {
-        warn!("a connection was turned away: there are as many as limits.connections allows");
+        warn!("refused a connection: limits.connections reached");
     }
     if door == Door::Foreman {
         // Its protocol has no word for that; the worker comes again.
@@ -106,6 +106,6 @@ fn turn_away(write_end: &WriteEnd, door: Door) {
     let mut bytes = Vec::new();
     encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut bytes);
     if let Err(error) = write_end.try_write(&bytes) {
-        debug!(%error, "a connection that was turned away did not hear why");
+        debug!(%error, "could not send the refusal to a connection");
     }
 }

@@ -46,7 +46,7 @@ async fn reach<U: Upstream>(router: Rc<Router<U>>, wanted: Wanted) {
     match reached.and_then(|(stream, peer)| Ok((stream.split()?, peer))) {
         Ok((ends, peer)) => router.dialled(&wanted, ends, peer),
         Err(error) => {
-            debug!(address, %error, "cannot reach another broker");
+            debug!(address, %error, "cannot reach a broker");
             router.not_reached(&wanted);
         }
     }

@@ -74,7 +74,7 @@ impl<D: Desk> Switchboard<D> {
 
     /// The other end ends the connection.
     pub(super) fn ended_there(&mut self, now: Mono, id: ConnId, code: Code) -> Heard {
-        debug!(conn = id.index, %code, "another broker ends its connection");
+        debug!(conn = id.index, %code, "another broker closed the connection");
         self.part(now, id, code);
         Heard::Over
     }
@@ -83,11 +83,9 @@ impl<D: Desk> Switchboard<D> {
     pub(super) fn ended_here(&mut self, now: Mono, id: ConnId, code: Code) -> Heard {
         let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
         let refused = match code {
-            Code::LinkRefused => {
-                Some((Kind::LinkRefused, "a link was refused: both brokers need the same link.secret"))
-            }
+            Code::LinkRefused => Some((Kind::LinkRefused, "link refused: both brokers need the same link.secret")),
             Code::RingRefused => {
-                Some((Kind::RingRefused, "a member of the ring was refused: all of them need the same ring.secret"))
+                Some((Kind::RingRefused, "ring member refused: all members need the same ring.secret"))
             }
             _ => None,
         };
@@ -95,7 +93,7 @@ impl<D: Desk> Switchboard<D> {
             Some((kind, text)) if log_limit::admits(kind) => warn!(address, "{text}"),
             Some(_) => {}
             None => {
-                debug!(conn = id.index, address, %code, "a connection with another broker ends for what came over it")
+                debug!(conn = id.index, address, %code, "closing a broker connection after a protocol error")
             }
         }
         self.part(now, id, code);

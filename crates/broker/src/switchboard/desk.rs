@@ -190,14 +190,14 @@ fn log(report: &Report) {
             %queue,
             in_a_row,
             wait_ms,
-            "workers of this queue were lost in a row before they settled anything; the next one waits for its first delivery"
+            "several workers of this queue were lost in a row without settling anything; delaying the next worker's first delivery"
         ),
         Report::ManyDead { queue, dead } => warn!(
             %queue,
             dead,
-            "this queue has more dead letters than limits.dead; none is deleted, and they take memory: turno queue dead ls"
+            "this queue has more dead letters than limits.dead; they are kept and use memory: turno queue dead ls"
         ),
-        Report::Missing { serial } => error!(serial, "the store has lost a message that it had confirmed"),
+        Report::Missing { serial } => error!(serial, "the store lost a confirmed message"),
     }
 }
 

@@ -114,11 +114,11 @@ impl ForemanTalk {
             ForemanEvent::Answered { id: RequestId(id), kind, outcome } => answered(id, kind, outcome),
             ForemanEvent::Ready { .. } => Means::Nothing,
             ForemanEvent::Note(note) => {
-                debug!(%note, "a job worker and the foreman disagree");
+                debug!(%note, "a job worker disagrees with the broker");
                 Means::Nothing
             }
             ForemanEvent::Close(reason) => {
-                debug!(%reason, "closing a job worker's connection for what it did");
+                debug!(%reason, "closing a job worker's connection after a protocol error");
                 Means::End
             }
         }
@@ -178,7 +178,7 @@ impl LastWork {
         let (_, work) = self.0.insert(known.unwrap_or_else(|| {
             // Whoever took the job in has read it.
             let work = work::decode(&task.work).unwrap_or_else(|error| {
-                warn!(job = task.job.0, %error, "what the tasks of a job do cannot be read");
+                warn!(job = task.job.0, %error, "cannot read the tasks of a job");
                 Work::default()
             });
             (task.work.clone(), work)

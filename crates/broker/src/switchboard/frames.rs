@@ -61,7 +61,7 @@ impl<D: Desk> Switchboard<D> {
                 Err(fault) => {
                     if log_limit::admits(Kind::Protocol) {
                         let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
-                        info!(address, code = %fault.code, "closing a connection for what it sent");
+                        info!(address, code = %fault.code, "closing a connection after a protocol error");
                     }
                     self.part(now, id, fault.code);
                     break;

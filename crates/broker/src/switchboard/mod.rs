@@ -368,7 +368,7 @@ impl<D: Desk> Switchboard<D> {
 
     /// Tells a connection why it ends, and ends it.
     fn give_up(&mut self, now: Mono, id: ConnId, code: Code) {
-        debug!(conn = id.index, %code, "giving a connection up");
+        debug!(conn = id.index, %code, "closing a connection");
         self.lines.say_last(id, code);
         self.part(now, id, code);
     }

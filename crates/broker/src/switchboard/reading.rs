@@ -333,7 +333,7 @@ impl<D: Desk> Switchboard<D> {
         if log_limit::admits(log_limit::Kind::Memory) {
             let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
             let (used, max) = (self.meter().total(), self.limits.memory_bytes_max);
-            warn!(address, used, max, "closing a connection: memory is short (limits.memory)");
+            warn!(address, used, max, "closing a connection: memory limit reached (limits.memory)");
         }
         self.give_up(now, id, Code::OverMemory);
     }

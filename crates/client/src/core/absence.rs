@@ -87,7 +87,7 @@ impl Core {
     /// CANCEL_QUEUE: the worker gets nothing more from a queue until it asks for it.
     pub(super) fn handle_dropped(&mut self, now: Mono, handle: u32, reason: Code) {
         let Some(queue) = self.link.handles.consumed(handle).cloned() else {
-            return self.lose(now, "it dropped this worker from a queue that was never consumed".to_owned());
+            return self.lose(now, "the broker dropped this worker from a queue it never consumed".to_owned());
         };
         if self.link.absences.is_away(handle) || !self.consumes(&queue) {
             return;

@@ -9,7 +9,7 @@ use super::link::Pending;
 
 /// What is wrong with a queue that this worker cannot have to itself.
 pub(crate) fn taken(queue: &QueueName) -> String {
-    format!("queue {queue} is another worker's")
+    format!("queue {queue} is exclusive to another worker")
 }
 
 impl Core {

@@ -245,20 +245,20 @@ impl Core {
         if !matches!(self.duty.phase, Phase::ExpectOk { .. }) {
             return;
         }
-        let reason = format!("it does not take this worker: {code}");
+        let reason = format!("the broker rejected this worker: {code}");
         self.events.push_back(Event::NotRegistered { code, detail });
         self.lose(now, reason);
     }
 
     pub(super) fn handle_deliver(&mut self, now: Mono, deliver: &Deliver<'_>) {
         let Some(queue) = self.link.handles.consumed(deliver.handle).cloned() else {
-            return self.lose(now, "it delivered from a queue that was never consumed".to_owned());
+            return self.lose(now, "the broker delivered from a queue this worker never consumed".to_owned());
         };
         // Of a broadcast that wants no reply the broker keeps nothing: there is nothing to settle.
         let over = deliver.cost == Cost::Broadcast && !deliver.wants_reply;
         let holding = Holding { token: deliver.token, cost: deliver.cost };
         if !over && self.link.held.insert(deliver.delivery, holding).is_some() {
-            return self.lose(now, "it made one delivery twice".to_owned());
+            return self.lose(now, "the broker sent a delivery twice".to_owned());
         }
         self.link.absences.handed(deliver.handle, deliver.delivery);
         self.events.push_back(Event::Deliver(Box::new(Handed {

@@ -55,7 +55,10 @@ impl Core {
             used += piece.used;
             match decode(&piece.header, piece.rest) {
                 Ok(frame) if frame.kind().direction() == Direction::ToBroker => {
-                    self.lose(now, format!("it sent {}, which only peers send", frame.kind().name()));
+                    self.lose(
+                        now,
+                        format!("the broker sent {}, which only clients and workers may send", frame.kind().name()),
+                    );
                 }
                 Ok(frame) => self.handle_frame(now, frame),
                 Err(fault) => self.handle_fault(now, piece.header.kind, fault),
@@ -97,7 +100,7 @@ impl Core {
                 self.lose(now, format!("{code}: {detail}"));
             }
             (State::ExpectConfig { .. } | State::ExpectPong { .. }, frame) => {
-                self.lose(now, format!("it sent {} in the greeting", frame.kind().name()));
+                self.lose(now, format!("the broker sent {} during the handshake", frame.kind().name()));
             }
             (_, frame) => self.handle_open_frame(now, frame),
         }
@@ -216,7 +219,7 @@ impl Core {
         let ticket = *ticket;
         let Some(call) = self.calls.find(ticket) else { return };
         if !matches!(call.what, What::Broadcast(_)) {
-            return self.lose(now, "it answered something that was not asked".to_owned());
+            return self.lose(now, "the broker answered an unknown request".to_owned());
         }
         call.begun = true;
         let (name, payload) = (name.to_owned(), raw.to_payload());
@@ -271,7 +274,7 @@ impl Core {
             Some(Pending::Open(queue)) if !self.consumes(&queue) => self.link.handles.refused(queue, code),
             // A registered worker that cannot wait for its queue begins again.
             Some(Pending::Available(_) | Pending::Consume { first: false, .. }) => {
-                self.lose(now, format!("it does not let this worker have its queue: {code}"));
+                self.lose(now, format!("the broker refused the queue to this worker: {code}"));
             }
             Some(Pending::Open(_) | Pending::Register | Pending::Consume { .. }) => {
                 let detail = String::from_utf8_lossy(&payload.bytes).into_owned();
@@ -355,7 +358,7 @@ impl Core {
         let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return None };
         let ticket = *ticket;
         if self.calls.find(ticket).is_some_and(|call| !fits(&call.what)) {
-            self.lose(now, "it answered something that was not asked".to_owned());
+            self.lose(now, "the broker answered an unknown request".to_owned());
             return None;
         }
         self.link.pending.remove(&seq);

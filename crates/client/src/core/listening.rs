@@ -136,7 +136,7 @@ impl Core {
 
     pub(super) fn handle_published(&mut self, now: Mono, event: &EventFrame<'_>) {
         let Ok(topic) = Topic::from_bytes(event.topic) else {
-            return self.lose(now, "it sent an event about no topic".to_owned());
+            return self.lose(now, "the broker sent an event without a valid topic".to_owned());
         };
         let matching = self.listening.filters.iter().filter(|(filter, _)| filter.matches(&topic));
         let tickets: BTreeSet<Ticket> = matching.flat_map(|(_, users)| users.iter().copied()).collect();

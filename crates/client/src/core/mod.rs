@@ -267,7 +267,7 @@ impl Core {
             return self.lose(now, reason);
         }
         if self.duty.deadline().is_some_and(|by| by <= now) {
-            return self.not_registered(now, Code::TimedOut, "REGISTER was not answered in time".to_owned());
+            return self.not_registered(now, Code::TimedOut, "no answer to REGISTER in time".to_owned());
         }
         self.ask_again(now);
         if self.ping_due() <= now {

@@ -94,7 +94,7 @@ fn a_dead_letter_says_what_happened() {
     assert_eq!(desk.fail(worker, "a", &words), []);
     assert_eq!(desk.leave(worker), []);
     assert_eq!(desk.explain(long).because.0, Reason::Dead { failure: words[..limits::FAILURE_BYTES_MAX].to_owned() });
-    let failure = "the worker was lost while it had the message".to_owned();
+    let failure = "the worker was lost while it held the message".to_owned();
     assert_eq!(desk.explain(lost).because.0, Reason::Dead { failure });
 }
 

@@ -136,7 +136,7 @@ fn what_stands_for_nothing_is_named() {
         assert_eq!(ambiguous.hint(), format!("Write {{{place}}} if you mean {place} itself."));
         assert_eq!(check(&two(place), shape(2)), Err(ambiguous));
     }
-    assert_eq!(unknown("z").to_string(), "{z} is no column; there are {x}, {y}");
+    assert_eq!(unknown("z").to_string(), "{z} is not a column; the columns are {x}, {y}");
     assert_eq!(unknown("z").hint(), "Write {{z}} if you mean {z} itself.");
     let many: Vec<String> = (0..25).map(|at| format!("c{at}")).collect();
     let text = FillError::NoColumn { place: "{}".to_owned(), columns: many }.to_string();

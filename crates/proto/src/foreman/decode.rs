@@ -12,7 +12,7 @@ use crate::shape::is_one_value;
 
 /// A body is not MessagePack, or not what its type holds, or beyond a limit. The answer is `bad_message`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the body is not what its type holds")]
+#[error("invalid body for this frame type")]
 pub struct BadBody;
 
 /// A whole frame at the front of a buffer, its body not yet read.

@@ -188,16 +188,16 @@ pub enum Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadSeq { seq, last: Some(last) } => write!(f, "request {seq} does not follow {last}"),
+            Self::BadSeq { seq, last: Some(last) } => write!(f, "request {seq} is out of order after {last}"),
             Self::BadSeq { seq, last: None } => write!(f, "request {seq} cannot be the first"),
-            Self::BadType { kind, seq } => write!(f, "request {seq} must not be {} now", kind.name()),
-            Self::BadBody { kind, seq } => write!(f, "the body of request {seq}, {}, cannot be read", kind.name()),
+            Self::BadType { kind, seq } => write!(f, "request {seq} must not be {} in this state", kind.name()),
+            Self::BadBody { kind, seq } => write!(f, "invalid body of request {seq} ({})", kind.name()),
             Self::Overflow { seq } => write!(f, "too many requests wait for {seq} to be taken"),
-            Self::Unsolicited { kind, seq } => write!(f, "{} to {seq} answers nothing", kind.name()),
-            Self::Dropped { seq } => write!(f, "request {seq} came behind a RESET"),
-            Self::Reset => f.write_str("numbers begin anew"),
-            Self::Mismatch { .. } => f.write_str("the two ends count tasks differently"),
-            Self::HelloWanted => f.write_str("the foreman wants another HELLO"),
+            Self::Unsolicited { kind, seq } => write!(f, "{} for {seq} matches no request", kind.name()),
+            Self::Dropped { seq } => write!(f, "request {seq} followed a RESET"),
+            Self::Reset => f.write_str("sequence numbers restart"),
+            Self::Mismatch { .. } => f.write_str("broker and worker disagree about the running tasks"),
+            Self::HelloWanted => f.write_str("the broker requests another HELLO"),
             Self::Later { kind } => write!(f, "{} was refused with overflow and is sent again later", kind.name()),
             Self::Refused { kind, code } => write!(f, "{} was refused: {code}", kind.name()),
         }
@@ -208,19 +208,19 @@ impl fmt::Display for Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CloseReason {
     /// The bytes are no frames.
-    #[error("the peer sent bytes that are no frame")]
+    #[error("the peer sent invalid bytes")]
     BadMagic,
     /// A type that nobody knows. What follows it cannot be found.
-    #[error("a frame has the unknown type {0}")]
+    #[error("unknown frame type {0}")]
     UnknownType(u8),
     /// A body beyond the limit. Nothing was kept of it.
     #[error("a body of {0} bytes is too long")]
     BodyTooLarge(u32),
     /// The worker did not say HELLO in time.
-    #[error("the worker said no HELLO in time")]
+    #[error("no HELLO from the worker in time")]
     NoHello,
     /// RESET was not answered in time.
-    #[error("RESET was not answered in time")]
+    #[error("no answer to RESET in time")]
     ResetTimeout,
     /// RESET was refused.
     #[error("RESET was refused: {0}")]
@@ -229,9 +229,9 @@ pub enum CloseReason {
     #[error("HELLO was refused: {0}")]
     HelloRefused(ErrorCode),
     /// After a RESET for a refused number the next one was refused too.
-    #[error("sequence numbers are refused again and again")]
+    #[error("sequence numbers were refused repeatedly")]
     BadSeqAgain,
     /// The two ends count differently, or the foreman knows nothing of the worker, after a new HELLO too.
-    #[error("foreman and worker count differently, after a new HELLO too")]
+    #[error("broker and worker still disagree about the running tasks after a new HELLO")]
     MismatchAgain,
 }

@@ -23,10 +23,10 @@ pub struct Array {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArrayError {
     /// Not of the form.
-    #[error("an array is a list of numbers A and ranges A-B or A-B:STEP, for example 1-1000, 0-90:10, 8 or 1,3,5-8")]
+    #[error("invalid array: expected numbers A and ranges A-B or A-B:STEP, for example 1-1000, 0-90:10, 8 or 1,3,5-8")]
     Form,
     /// It has no task.
-    #[error("an array goes from a number to one that is not lower, in steps of 1 or more")]
+    #[error("invalid range in the array: must not decrease, with a step of at least 1")]
     Empty,
     /// It has too many.
     #[error("an array has at most {TASKS_MAX} tasks")]
@@ -41,7 +41,7 @@ pub enum ArrayError {
     #[error("the numbers and ranges of an array must not overlap")]
     Overlap,
     /// The parts of a list do not belong to the array they come with.
-    #[error("the parts of an array must rise and have as many numbers as the array")]
+    #[error("the parts of an array must be in rising order and match its count")]
     Parts,
 }
 

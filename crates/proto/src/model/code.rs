@@ -1,5 +1,5 @@
-//! Every outcome that can go wrong, as a closed table. Each has a number on the wire, a word for people and programs, an exit
-//! status of the command line, and what `turno explain CODE` says.
+//! Every error code, as a closed table: its number on the wire, its name, the exit status of the command line, and the text
+//! of `turno explain CODE`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -54,380 +54,381 @@ macro_rules! codes {
 codes! {
     // The wire.
     BadMagic = 1, "bad_magic", exit 1,
-        "the peer sent bytes that are no Turno frame",
-        "every native frame begins with the bytes 47 C0; something else speaks on this connection",
-        "check that address and port are those of a native listener (7460 by default)";
+        "the peer does not speak the Turno protocol",
+        "every frame starts with the bytes 47 C0, and these did not",
+        "check the address and port: the native listener is on 7460 by default";
     UnknownType = 2, "unknown_type", exit 1,
-        "a frame has a type that this version does not know",
-        "the peer speaks a newer version, or the stream is damaged",
+        "unknown frame type",
+        "the peer uses a newer protocol version, or the stream is damaged",
         "use the same version on both sides (`turno version`)";
     BadFrame = 3, "bad_frame", exit 1,
-        "a frame is too short for what its flags announce",
-        "a fixed field or the header block runs past the end of the frame",
-        "mend the program that wrote the frame; docs/reference/protocol has every layout";
+        "a frame is too short for its flags",
+        "a fixed field or the header block extends past the end of the frame",
+        "fix the program that wrote the frame; the protocol reference lists every layout";
     FrameTooLarge = 4, "frame_too_large", exit 1,
-        "a frame is longer than this broker accepts",
-        "CONFIG names the limit (16 MiB by default); nothing was read or stored",
-        "send less, or raise `limits.message` in the broker's configuration";
+        "a frame exceeds the broker's size limit",
+        "CONFIG states the limit (16 MiB by default); nothing was read or stored",
+        "send a smaller message, or raise `limits.message` in the broker's configuration";
     ExpectedConnect = 5, "expected_connect", exit 1,
         "the first frame was not CONNECT",
-        "a connection begins with CONNECT; nothing else is answered before it",
-        "begin with CONNECT; docs/reference/protocol shows the greeting";
+        "a connection starts with CONNECT; the broker answers no other frame before it",
+        "send CONNECT first; the protocol reference describes the handshake";
     VersionMismatch = 6, "version_mismatch", exit 1,
-        "the peer asks for a protocol version this broker does not speak",
-        "CONNECT names the version; this broker speaks version 1",
-        "use a client of the same major version";
+        "unsupported protocol version",
+        "CONNECT asked for a version other than 1, the only version this broker supports",
+        "use a client of the same major version as the broker";
     GreetingTimeout = 7, "greeting_timeout", exit 5,
-        "the greeting was not finished in time",
-        "a connection has 5 s to say CONNECT, and gives way when very many wait",
-        "send CONNECT at once after connecting";
+        "the handshake timed out",
+        "CONNECT must arrive within 5 s, or sooner when many connections wait for their handshake",
+        "send CONNECT immediately after connecting";
     TooManyConnections = 8, "too_many_connections", exit 5,
-        "the broker has as many connections as it may have",
+        "the broker has reached its connection limit",
         "`limits.connections` is reached",
-        "close idle connections or raise `limits.connections`";
+        "close idle connections, or raise `limits.connections`";
     PeerSilent = 9, "peer_silent", exit 5,
-        "the peer was silent for longer than its liveness time",
-        "nothing came for three heartbeats; its deliveries went to others",
-        "look at the network between the two, or ask for a longer heartbeat in CONNECT";
+        "the peer missed its heartbeats",
+        "nothing arrived for three heartbeat intervals; its deliveries went to other workers",
+        "check the network between the two, or request a longer heartbeat in CONNECT";
     SlowReader = 10, "slow_reader", exit 1,
-        "the peer did not read what the broker had for it",
-        "too many bytes waited for it, or it took none for too long; its deliveries went to others",
-        "read faster, ask for less at a time, or use fewer slots";
+        "the peer reads too slowly",
+        "too many bytes were waiting for it, or it read nothing for too long; its deliveries went to other workers",
+        "read faster, request less at a time, or use fewer slots";
     WrongDirection = 11, "wrong_direction", exit 1,
-        "a frame that only a broker sends came from a peer",
-        "DELIVER, CONFIG, STORED and their kin go from the broker to its peers",
-        "mend the program that wrote the frame; docs/reference/protocol names the direction of each";
+        "a client or worker sent a frame that only a broker may send",
+        "DELIVER, CONFIG, STORED and similar frames travel from the broker to its peers",
+        "fix the program that wrote the frame; the protocol reference lists the direction of each frame";
     BadBody = 12, "bad_body", exit 1,
-        "the map inside a control frame cannot be read",
-        "it is no MessagePack map, a key is missing, or a value has the wrong type",
-        "mend the program that wrote the frame; docs/reference/protocol lists the keys";
+        "the map in a control frame is invalid",
+        "it is not a MessagePack map, a key is missing, or a value has the wrong type",
+        "fix the program that wrote the frame; the protocol reference lists the keys";
 
-    // Asking for what cannot be.
+    // Invalid requests.
     BadName = 20, "bad_name", exit 2,
-        "that is no queue name",
-        "a name has 1 to 255 bytes of UTF-8, no white space, no control characters, no * or >, no empty segment",
+        "invalid queue name",
+        "a name has 1 to 255 bytes of UTF-8, no white space, no control characters, no * or >, and no empty segment",
         "choose a name like `emails` or `billing.invoices`";
     UnknownHandle = 21, "unknown_handle", exit 1,
-        "a frame names a queue handle that was never opened",
-        "OPEN gives a handle its queue; handles belong to one connection",
+        "a frame uses a queue handle that was never opened",
+        "OPEN assigns a handle to a queue; handles are valid on one connection only",
         "send OPEN first, on the same connection";
     TooManyHandles = 22, "too_many_handles", exit 1,
-        "the connection opens more queues than it may",
-        "a handle is a number below 65,536 and at most 255 above the highest one opened before",
-        "number handles from 0 on, and reuse them: OPEN with a handle in use gives it another queue";
+        "queue handle out of range",
+        "a handle is below 65,536 and at most 255 above the highest handle opened so far",
+        "number handles from 0 and reuse them: OPEN with a handle in use assigns it to another queue";
     NotRegistered = 23, "not_registered", exit 1,
-        "the connection is no worker yet",
-        "CONSUME, RESIZE and DEREGISTER need a REGISTER before them",
+        "the connection is not registered as a worker",
+        "CONSUME, RESIZE and DEREGISTER require a REGISTER first",
         "send REGISTER first";
     BadSlots = 24, "bad_slots", exit 2,
-        "that is no number of slots",
-        "slots are a whole number up to 1,000,000, or unlimited",
-        "name a number of slots; 0 takes no work";
+        "invalid number of slots",
+        "slots must be 0 to 1,000,000, or unlimited",
+        "choose a number of slots in that range; 0 takes no work";
     AlreadyConsuming = 25, "already_consuming", exit 1,
-        "the worker consumes that queue, or with that handle, already",
-        "a worker is at most once in a queue's rota, and its deliveries name the handle it consumes with",
-        "send CONSUME once a queue, and OPEN with another handle";
+        "the worker already consumes this queue, or uses this handle for another one",
+        "a worker consumes a queue once, with one handle",
+        "send CONSUME once per queue, and OPEN other queues with other handles";
     TooManyQueues = 26, "too_many_queues", exit 1,
-        "the broker has as many queues as it may have",
+        "the broker has reached its queue limit",
         "`limits.queues` is reached",
-        "use fewer names (put ids into the body) or raise `limits.queues`";
+        "use fewer queues (put ids into the body), or raise `limits.queues`";
     BadOption = 27, "bad_option", exit 2,
         "a message option is out of range",
-        "priority is 0 to 9, cost is 1 or more, a dedup id has 1 to 64 bytes and is for sends only; a broadcast has none of \
-         them, and no retries",
-        "mend the option";
+        "priority is 0 to 9; cost is at least 1; a dedup id has 1 to 64 bytes and applies to sends only; a broadcast takes \
+         none of these, and no retries",
+        "correct the option";
     Dropped = 32, "dropped", exit 1,
-        "the worker was dropped from the queue",
-        "deliveries in a row expired while it had them: as many as the queue's `drop-after` says",
-        "make the worker faster, give it fewer slots or its callers more time; it comes back by CONSUME";
+        "the broker removed the worker from the queue",
+        "too many deliveries in a row expired at this worker (the queue's `drop-after` setting)",
+        "make the worker faster, give it fewer slots, or give callers more time; CONSUME adds it again";
     QueueFull = 37, "queue_full", exit 1,
-        "another worker has the queue to itself, or consumes it",
-        "an exclusive queue has one consumer; a queue that others consume cannot become exclusive",
-        "wait for it (`turno work --exclusive --standby`), or stop the worker that `turno queue consumers` names";
+        "the queue is exclusive to another worker, or already has consumers",
+        "an exclusive queue has one consumer, and a queue with consumers cannot become exclusive",
+        "wait for it (`turno work --exclusive --standby`), or stop the worker that `turno queue consumers` lists";
     NotRefused = 38, "not_refused", exit 1,
-        "there is no refused CONSUME to be told about",
-        "QUEUE_AVAILABLE_NOTIFY follows QUEUE_FULL, once",
-        "send CONSUME, and QUEUE_AVAILABLE_NOTIFY if the answer is QUEUE_FULL";
+        "no refused CONSUME to notify about",
+        "QUEUE_AVAILABLE_NOTIFY is valid once after each QUEUE_FULL",
+        "send CONSUME, and QUEUE_AVAILABLE_NOTIFY only after QUEUE_FULL";
 
-    // How messages end.
+    // Outcomes of messages.
     TimedOut = 40, "timed_out", exit 124,
-        "the deadline passed before there was a reply",
-        "nobody consumes the queue, no worker had a free slot in time, or the worker that had the request did not answer in time",
+        "the deadline passed before a reply arrived",
+        "the queue has no consumer, no worker had a free slot in time, or the worker did not reply in time",
         "`turno queue ls` shows the consumers of each queue; start a worker (`turno work QUEUE -- PROGRAM`), or raise --timeout";
     NoResponder = 41, "no_responder", exit 6,
-        "nobody consumes that queue",
-        "the caller asked not to wait for a worker to appear",
-        "start one: `turno work QUEUE -- PROGRAM`, or leave --fail-fast out and let the request wait";
+        "the queue has no consumer",
+        "the caller asked not to wait for a worker (--fail-fast)",
+        "start a worker: `turno work QUEUE -- PROGRAM`, or omit --fail-fast to wait for one";
     Failed = 42, "failed", exit 1,
-        "the worker said that it failed",
-        "its program ended with an error; the message says what it wrote",
-        "read the worker's message; `--retries N` gives other workers a try";
+        "the worker reported a failure",
+        "its program ended with an error; the message contains its error output",
+        "read the worker's message; `--retries N` tries other workers";
     WorkerLost = 43, "worker_lost", exit 1,
-        "the worker was lost while it had the message",
-        "its connection ended or fell silent, and no attempt was left",
-        "look at the worker; `--retries N` lets another worker take over";
+        "the worker was lost while it held the message",
+        "its connection closed or timed out, and no attempts were left",
+        "check the worker; `--retries N` lets another worker take over";
     Cancelled = 44, "cancelled", exit 1,
         "the message was cancelled",
-        "somebody asked for that: the caller, or `turno message cancel`",
-        "nothing; send it again if it is still wanted";
+        "the caller or `turno message cancel` cancelled it",
+        "none needed; send it again if it is still wanted";
     Closing = 45, "closing", exit 5,
-        "the broker is drained or shutting down and takes no new work",
-        "it drains: what runs may finish, what waits is given back",
-        "use the next broker of the list, or wait for this one to be back (`turno resume` if it is drained)";
+        "the broker is draining or shutting down and accepts no new work",
+        "running work may finish; waiting requests are returned to their callers",
+        "use another broker, or wait until this one is back (`turno resume` ends a drain)";
     OverMemory = 46, "over_memory", exit 1,
-        "the broker holds as many bytes as it may: messages, jobs, events, in- and out-buffers",
-        "work comes in faster than workers take it, or peers leave much unread; refused before anything is lost",
-        "`turno status` shows what uses the memory; add workers, send slower, or raise `limits.memory`";
+        "the broker has reached its memory limit",
+        "messages arrive faster than workers take them, or peers do not read their data; the broker refused this \
+         one before losing anything",
+        "`turno status` shows the memory by use; add workers, send more slowly, or raise `limits.memory`";
     TooManyInFlight = 47, "too_many_in_flight", exit 1,
-        "the connection has as many unanswered requests as it may",
+        "the connection has too many unanswered requests",
         "`limits.in-flight` is reached",
-        "wait for answers before asking more";
+        "wait for answers before sending more requests";
     LeaseExpired = 48, "lease_expired", exit 1,
-        "the worker held the delivery for longer than its lease",
-        "the queue sets a lease and the worker did not extend it in time",
+        "the delivery's lease expired",
+        "the queue sets a lease, and the worker did not extend it in time",
         "send EXTEND while working, or set a longer lease";
     CallerGone = 49, "caller_gone", exit 1,
-        "the caller of the request is gone",
-        "its connection ended; nobody is there to take the reply",
-        "nothing; the worker may stop working on it";
+        "the caller of the request has disconnected",
+        "its connection closed, so nobody can receive the reply",
+        "none needed; the worker may stop working on it";
 
     CutShort = 50, "cut_short", exit 5,
-        "the broker ended before the message was done with",
-        "it was told to end while a worker had the message, or after one had lost it; what was done of it is unknown",
-        "ask again if doing it twice does no harm";
+        "the broker stopped before the message was settled",
+        "it was stopped while a worker held the message, so the work may be done in part",
+        "send it again if doing the work twice is harmless";
     OverDisk = 51, "over_disk", exit 1,
-        "the broker's disk has no room for it",
-        "the disk is full, or holds as much as it may; refused before anything is lost",
-        "let workers catch up, purge what is not needed, or give the data directory more room";
+        "the broker's disk is full",
+        "the disk has no space left, or the store has reached its limit; the broker refused this message before losing anything",
+        "let workers catch up, purge queues, or give the data directory more space";
     NoStore = 52, "no_store", exit 1,
-        "this broker keeps nothing on a disk",
-        "it holds messages in memory alone, so no queue of it can be durable",
-        "leave the queue as it is, or start the broker without --memory";
+        "this broker has no store",
+        "it keeps messages in memory only, so its queues cannot be durable",
+        "keep the queue volatile, or start the broker without --memory";
 
-    // Asking about things.
+    // Queries.
     NotFound = 60, "not_found", exit 4,
-        "there is no such thing",
-        "no queue, worker, message, job or subscriber has that name or id now",
-        "list what there is: `turno queue ls`, `turno worker ls`, `turno job ls`, `turno topic subscribers`";
+        "not found",
+        "no queue, worker, message, job or subscriber has this name or id",
+        "list them: `turno queue ls`, `turno worker ls`, `turno job ls`, `turno topic subscribers`";
     Ambiguous = 61, "ambiguous", exit 2,
-        "several workers have that name",
-        "names of workers need not be unique; ids are",
-        "use the id that `turno worker ls` shows";
+        "several workers have this name",
+        "worker names need not be unique; ids are",
+        "use the id from `turno worker ls`";
     BadCall = 62, "bad_call", exit 2,
-        "the broker does not accept that admin call",
-        "this version of it does not know the call, or an argument is out of range",
-        "use the same version on both sides (`turno version`); docs/reference/protocol has every call and its limits";
+        "the broker rejected the admin call",
+        "this broker version does not know the call, or an argument is out of range",
+        "use the same version on both sides (`turno version`); the protocol reference lists every call and its limits";
 
     Other = 63, "other", exit 1,
-        "the broker named a code that this version does not know",
+        "the broker returned an error code that this version does not know",
         "the broker is newer than the client",
         "use the same version on both sides (`turno version`)";
 
     // Jobs.
     BadJob = 64, "bad_job", exit 2,
-        "that cannot be a job",
-        "the submission breaks a rule that the error names, or it is to start after a job that does not exist",
-        "correct what the error names; `turno job ls` shows the jobs there are";
+        "invalid job",
+        "the submission breaks the rule that the error names, or depends on a job that does not exist",
+        "correct the submission; `turno job ls` lists the existing jobs";
     TooManyJobs = 65, "too_many_jobs", exit 1,
-        "the broker knows as many jobs as it may",
-        "jobs that have ended are kept until they are removed",
-        "remove old ones with `turno job rm`";
+        "the broker has reached its job limit",
+        "finished jobs are kept until they are removed",
+        "remove old jobs with `turno job rm`";
     JobEnded = 66, "job_ended", exit 1,
-        "the job has ended",
-        "nothing of it is left to hold, release or cancel",
+        "the job has already ended",
+        "it has nothing left to hold, release or cancel",
         "`turno job show ID` shows how it ended";
     JobNotEnded = 67, "job_not_ended", exit 1,
         "the job has not ended",
-        "only a job with nothing left to do can be removed",
-        "wait for it with `turno job wait ID`, or end it with `turno job cancel ID`";
+        "only a job that has ended can be removed",
+        "wait with `turno job wait ID`, or cancel it with `turno job cancel ID`";
     NotYourTask = 68, "not_your_task", exit 1,
-        "that task does not run at that worker",
-        "it has ended, was given to another, or this is an earlier attempt; nothing of it is kept any more",
-        "nothing; the worker drops what it has of that attempt";
+        "the task does not run on this worker",
+        "it has ended, runs on another worker, or this is an earlier attempt, whose data is discarded",
+        "none needed; the worker discards that attempt";
     ArchiveBusy = 69, "archive_busy", exit 1,
-        "the archive has as much to do as it may have",
-        "output, results and uploads come in faster than the disk takes them; nothing of this call was kept",
-        "make the same call again a moment later";
+        "the archive is overloaded",
+        "output, results and uploads arrive faster than the disk writes them; this call stored nothing",
+        "repeat the call in a moment";
     ArchiveFull = 70, "archive_full", exit 1,
-        "the results of tasks take as much room as they may",
-        "`jobs.result-total` is reached, or a task brought more than 1,000 files",
-        "remove jobs whose results were fetched with `turno job rm`, or raise `jobs.result-total`";
+        "the archive has no room for more task results",
+        "`jobs.result-total` is reached, or one task returned more than 1,000 files",
+        "remove jobs whose results you have fetched with `turno job rm`, or raise `jobs.result-total`";
     WrongPlace = 71, "wrong_place", exit 1,
-        "a piece does not begin where the one before it ended",
-        "pieces of a file come in order; a broker that was started again has forgotten files that were not whole",
-        "send the file again from its beginning";
+        "a file chunk has the wrong offset",
+        "chunks must arrive in order; a restarted broker has discarded incomplete files",
+        "send the file again from the beginning";
     WrongHash = 72, "wrong_hash", exit 1,
-        "an upload's bytes do not have the hash it is known by",
-        "the file changed while it was sent, or was damaged on its way; nothing of it was kept",
-        "send it again from its beginning";
+        "an upload does not match its hash",
+        "the file changed during the upload, or was damaged in transit; nothing was stored",
+        "send it again from the beginning";
     ArchiveDamaged = 73, "archive_damaged", exit 1,
-        "output, a result or an upload was kept and cannot be read any more",
-        "bytes in the archive are not what was written: a failing disk, or something else wrote there",
-        "look with `turno doctor`, run the task again with `turno job retry`, or submit again to send an upload anew";
+        "stored output, a result or an upload is damaged",
+        "the archive contains bytes that Turno did not write: a failing disk, or another program wrote there",
+        "run `turno doctor`, run the task again with `turno job retry`, or submit again to replace an upload";
 
     // Topics.
     BadTopic = 74, "bad_topic", exit 2,
-        "that is no topic, or no filter",
-        "it has 1 to 255 bytes of UTF-8, up to 32 segments, no white space, no control characters and no empty segment; in filters * is one whole segment and > the rest",
-        "publish to a topic like `news.sport`, listen to `news.*` or `news.>`";
+        "invalid topic or filter",
+        "it has 1 to 255 bytes of UTF-8, up to 32 dot-separated segments, no white space, no control characters and no empty segment; in a filter, * matches one whole segment and > matches the rest",
+        "publish to a topic like `news.sport`; subscribe to `news.*` or `news.>`";
     TooManySubscriptions = 75, "too_many_subscriptions", exit 1,
-        "there are as many subscriptions as may be",
-        "one connection has at most 10,000 filters, all together 1,000,000, of 4,000,000 segments",
+        "subscription limit reached",
+        "a connection may have 10,000 filters; the broker 1,000,000 filters with 4,000,000 segments",
         "use fewer filters, with * and >";
 
     // Links.
     NoRoom = 76, "no_room", exit 1,
-        "the broker at the other end of the link has no room any more",
-        "its slots were taken while the message crossed; nobody has begun with it, and it waits again where it came from",
-        "nothing: it goes to the next free slot, here or there";
+        "the broker at the other end of the link has no free slot",
+        "its slots were taken while the message was in transit; no worker has started it, and its own broker has queued it again",
+        "none needed: it goes to the next free slot";
     LinkRefused = 77, "link_refused", exit 1,
-        "the other broker does not know the secret of this link",
-        "both ends must prove that they know the same secret; without one only brokers on the same machine may link",
-        "give both brokers the same link.secret";
+        "the brokers do not share a link secret",
+        "both ends must prove that they know the same secret; without one, only brokers on the same machine may link",
+        "set the same `link.secret` on both brokers";
     LinkToItself = 78, "link_to_itself", exit 2,
-        "the link leads to the broker itself",
-        "the address that was given is one of its own",
-        "give the address of another broker, or leave the link out";
+        "the link address belongs to this broker",
+        "a broker cannot link to itself",
+        "use the address of another broker, or remove the link";
     AlreadyLinked = 79, "already_linked", exit 1,
-        "these two brokers have a link already",
-        "one link carries both ways, so a second one would only double what is told",
-        "nothing, or remove one of the two addresses";
+        "the two brokers are already linked",
+        "one link carries messages in both directions",
+        "none needed, or remove one of the two addresses";
 
     // On this side of the connection.
     CannotConnect = 80, "cannot_connect", exit 5,
-        "no broker answers",
-        "nothing listens at that address, it is no Turno broker, or this user may not use its socket",
-        "start one with `turno serve`, or name it with --url";
+        "cannot connect to a broker",
+        "nothing listens at the address, the listener is not a Turno broker, or this user may not access its socket",
+        "start one with `turno serve`, or set its address with --url";
     ConnectionLost = 81, "connection_lost", exit 5,
-        "the connection to the broker was lost before the answer came",
-        "the broker ended or the network broke; whether the request was worked on, or the send stored, is unknown",
-        "ask again if doing it twice does no harm; a send with a dedup id is sent again without asking";
+        "the connection to the broker was lost before the answer arrived",
+        "the broker stopped or the network failed; the request may have been processed, and the send may have been stored",
+        "try again if doing the work twice is harmless; a send with a dedup id is repeated automatically";
     BadUsage = 82, "bad_usage", exit 2,
-        "the command line is wrong",
+        "invalid command line",
         "a flag or argument is missing, unknown or out of range",
-        "`turno help COMMAND` shows what the command takes";
+        "`turno help COMMAND` shows the usage";
     BadConfig = 83, "bad_config", exit 78,
-        "the configuration is wrong",
+        "invalid configuration",
         "a file is missing, unreadable or not TOML, a key is unknown, or a value is out of range",
-        "`turno config check` names the place; `turno config show --origin` shows every value";
+        "`turno config check` names the location; `turno config show --origin` shows every value";
     InsecureListen = 84, "insecure_listen", exit 78,
         "refusing to listen beyond this machine without authentication",
-        "anyone who reaches the address could read and write everything",
-        "listen on 127.0.0.1, or add --insecure if the network is trusted";
+        "anyone who can reach the address could read and write everything",
+        "listen on 127.0.0.1, or add --insecure on a trusted network";
     AddressInUse = 85, "address_in_use", exit 1,
-        "another program listens on that address",
-        "most often another broker",
-        "stop it, or choose another address with --listen";
+        "address already in use",
+        "another program listens on it, most often another broker",
+        "stop that program, or choose another address with --listen";
     DataInUse = 86, "data_in_use", exit 1,
-        "another broker uses that data directory",
-        "one directory belongs to one process",
+        "another broker uses this data directory",
+        "a data directory belongs to one broker process at a time",
         "stop the other broker, or choose another directory with --data";
     CannotStart = 87, "cannot_start", exit 1,
-        "the worker's program cannot be started",
-        "it does not exist, or may not be executed",
+        "cannot start the worker's program",
+        "it does not exist, or is not executable",
         "check the path after `--`";
     Io = 88, "io", exit 1,
-        "reading or writing failed on this machine",
-        "the system refused it; the error names the file, pipe or socket, and the system's reason",
-        "permission denied: use a user that has it; no space left: make room; no such file: check the path";
+        "an input or output operation failed on this machine",
+        "the operating system reported the error; the message names the file, pipe or socket",
+        "permission denied: use an account with access; no space left: free some; no such file: check the path";
     NotConfirmed = 89, "not_confirmed", exit 2,
-        "the command needs a yes",
-        "it destroys something, and nobody was there to ask",
+        "confirmation required",
+        "the command destroys data, and there is no terminal to ask at",
         "add --yes";
     OutputTooLarge = 90, "output_too_large", exit 1,
-        "the worker's program wrote more than a reply may hold",
-        "a reply is one frame; the limit is the broker's frame size",
-        "write less, or let the program store the result and reply with its place";
+        "the worker's program wrote more than fits into a reply",
+        "a reply is one frame; the broker's frame size is the limit",
+        "write less, or store the result and reply with its location";
     Internal = 91, "internal", exit 1,
-        "a part of the program failed as it never should",
-        "a defect in Turno, not in what you did",
-        "start it again, and report the panic that the log shows";
+        "internal error",
+        "this is a bug in Turno",
+        "restart it, and report the panic from the log";
     DataDamaged = 92, "data_damaged", exit 1,
         "the store in the data directory is damaged",
-        "bytes that were safely written are not what they were: a failing disk, or something else wrote there",
-        "change nothing, look with `turno doctor`, and put the directory back from a copy";
+        "it contains bytes that Turno did not write: a failing disk, or another program wrote there",
+        "change nothing, run `turno doctor`, and restore the directory from a backup";
     DataNewer = 93, "data_newer", exit 1,
-        "the store in the data directory was written by a newer version",
-        "this version does not know its format",
+        "a newer version of Turno wrote the store in the data directory",
+        "this version cannot read its format",
         "use the newer version, or another directory with --data";
     StoreFailed = 94, "store_failed", exit 1,
         "the broker stopped because its store failed",
-        "what was not confirmed may or may not be on the disk, so it must not go on; what was confirmed is there",
-        "look at the disk and the log, then start it again: it reads what is really there";
+        "unconfirmed writes may or may not be on disk, so it cannot continue; confirmed writes are on disk",
+        "check the disk and the log, then start the broker again: it recovers from the disk";
     Busy = 95, "busy", exit 1,
-        "the worker has as many broadcasts to do as it may have",
-        "a broadcast takes no slots: `turno work` runs as many at a time as it has slots, and 1,000 more wait in it",
+        "the worker has too many broadcasts waiting",
+        "`turno work` runs as many broadcasts at a time as it has slots and queues 1,000 more",
         "wait for the answers before the next broadcast, or give the worker more slots";
 
     // Links, continued.
     TooManyLinks = 96, "too_many_links", exit 1,
-        "the broker has as many links as it may have",
-        "each broker may have 32 links, up or wanted",
-        "remove one, or link by way of another broker";
+        "the broker has reached its link limit",
+        "a broker may have 32 links, connected or not",
+        "remove a link, or link through another broker";
     LinkDown = 97, "link_down", exit 1,
-        "nobody answers at the other end of the link",
-        "the other broker does not run, or cannot be reached from here",
-        "start it, or look at the address; the link is dialled again each second";
+        "the broker at the other end of the link does not answer",
+        "it is not running, or is unreachable from here",
+        "start it, or check the address; the link retries every second";
 
     // The ring.
     RingRefused = 98, "ring_refused", exit 1,
-        "the other broker does not know the secret of this ring",
-        "both ends must prove that they know the same secret; without one only brokers on the same machine may form a ring",
-        "give all brokers of the ring the same ring.secret";
+        "the brokers do not share a ring secret",
+        "both ends must prove that they know the same secret; without one, only brokers on the same machine may form a ring",
+        "set the same `ring.secret` on all brokers of the ring";
     DuplicateSid = 99, "duplicate_sid", exit 1,
-        "another broker of the ring has the same sid",
-        "each broker of a ring has a number of its own; the one that is there stays",
+        "another broker in the ring has the same sid",
+        "sids are unique in a ring; the broker that joined first keeps its sid",
         "start this one with another --sid, or with --sid auto";
     Fenced = 100, "fenced", exit 1,
-        "a later life of this broker is known in the ring",
-        "a broker with the same sid was started after this one, so that this one may say nothing in its name any more",
-        "end this one; look why two were started with one sid";
+        "a newer incarnation of this broker is in the ring",
+        "another broker with the same sid started after this one, so this one may no longer act under that sid",
+        "stop this broker, and find out why two were started with one sid";
     NotInRing = 101, "not_in_ring", exit 1,
         "the broker is not in a ring",
-        "it was started without --sid, has left, or is about to leave",
+        "it was started without --sid, has left, or is leaving",
         "join with `turno ring join`, or start it with --sid";
     RingBusy = 102, "ring_busy", exit 1,
-        "the ring is being changed at this place",
-        "the broker is joining, leaving or mending the circle itself",
-        "nothing: it is tried again in a moment";
+        "the ring is changing at this position",
+        "the broker is joining, leaving or healing the ring",
+        "none needed: the request is retried in a moment";
     RingWhole = 103, "ring_whole", exit 1,
-        "the circle is whole without the broker that wants this place",
-        "it was given up while it could not be reached, and the others closed the circle",
-        "nothing: it joins again by itself";
+        "the ring has closed without this broker",
+        "the other members gave it up while it was unreachable",
+        "none needed: it joins again automatically";
     Replaced = 104, "replaced", exit 1,
-        "another broker has this place in the ring now",
-        "it was given up while it could not be reached, or its ring became part of another",
-        "nothing: it joins again by itself";
+        "another broker has taken this position in the ring",
+        "the members gave this broker up while it was unreachable, or its ring merged into another one",
+        "none needed: it joins again automatically";
     Elsewhere = 105, "elsewhere", exit 1,
-        "the place in the ring is elsewhere",
-        "the ring keeps its members in order of their sids (ring.sorted)",
-        "nothing: the broker that joins is sent on";
+        "the broker belongs at another position in the ring",
+        "the ring keeps its members ordered by sid (`ring.sorted`)",
+        "none needed: the joining broker is redirected";
     BadSequence = 106, "bad_sequence", exit 1,
-        "publications of a member did not come in order",
-        "each member accepts only the next publication of an origin",
-        "nothing: the neighbours connect again, and what is missing is sent again; if it happens often, it is a bug";
+        "publications arrived out of order",
+        "a member accepts only the next publication of each origin",
+        "none needed: the neighbours reconnect and repeat the missing publications; report it if it happens often";
     RingFull = 107, "ring_full", exit 1,
-        "the ring has as many members as it may have, or no free number",
-        "a ring has at most 128 members",
+        "the ring is full",
+        "a ring has at most 128 members, and no free sid is left",
         "use a second ring, or links";
     RingDown = 108, "ring_down", exit 1,
-        "nobody answers at that place of the ring",
-        "the other broker does not run, or cannot be reached from here",
-        "start it, or look at the address; a broker that was started with --ring-wait tries again each second";
+        "no member of the ring answers at this address",
+        "the other broker is not running, or is unreachable from here",
+        "start it, or check the address; with --ring-wait a broker retries every second";
     NotLocal = 109, "not_local", exit 1,
-        "that is heard only from the machine that the broker runs on",
-        "a shutdown ends every broker of the ring, so that whoever asks for it must be at one of them",
-        "type it on the broker's machine, over its Unix socket or loopback";
+        "this command is accepted only from the broker's own machine",
+        "a shutdown stops every broker in the ring, so it must come from a machine of the ring",
+        "run it on the broker's machine, over its Unix socket or loopback";
     WrongSid = 110, "wrong_sid", exit 1,
-        "the broker at that address has another sid than the one that was named",
-        "SID@HOST names a member by its number too, so that nobody joins the wrong ring",
-        "look at both: `turno ring show` at that broker tells its sid and its address";
+        "the broker at this address has a different sid",
+        "SID@HOST names a member by its sid as well, so that no broker joins the wrong ring",
+        "check both: `turno ring show` on that broker shows its sid and address";
 
-    // Jobs again: the numbers beside the others are taken.
+    // Jobs again: the numbers next to the others are taken.
     KeyTaken = 111, "key_taken", exit 1,
-        "another job has that key",
-        "a key names one job: the same submission again is that job, and a different one is refused",
-        "choose another --key, or remove the job that has it with `turno job rm`";
+        "another job has this key",
+        "a key identifies one submission: the same submission again returns that job, and a different one is refused",
+        "choose another --key, or remove that job with `turno job rm`";
 
     // ZeroMQ peers.
     NotZmtp = 112, "not_zmtp", exit 1,

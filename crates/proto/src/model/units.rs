@@ -6,16 +6,16 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// Not a duration.
-    #[error("a duration is written like 250ms, 30s, 5m, 2h, 7d or 1h30m")]
+    #[error("invalid duration: expected a value like 250ms, 30s, 5m, 2h, 7d or 1h30m")]
     Duration,
     /// Not a size.
-    #[error("a size is written like 512, 64KiB, 10MB or 1GiB")]
+    #[error("invalid size: expected a value like 512, 64KiB, 10MB or 1GiB")]
     Size,
     /// Not a count.
-    #[error("a count is written like 10 or 10_000")]
+    #[error("invalid count: expected a value like 10 or 10_000")]
     Count,
     /// A number that does not fit.
-    #[error("that number is too large")]
+    #[error("the number is too large")]
     TooLarge,
 }
 

@@ -71,7 +71,7 @@ fn farewell() -> Vec<(&'static str, Frame<'static>)> {
         ("closing_maintenance", closing(ClosingReason::Maintenance, 0)),
         ("closing_resumed", closing(ClosingReason::Resumed, 0)),
         ("error_refusal", error(9, Code::BadBody, false, "slots is not a number")),
-        ("error_fatal", error(0, Code::BadMagic, true, "the peer sent bytes that are no Turno frame")),
+        ("error_fatal", error(0, Code::BadMagic, true, "the peer does not speak the Turno protocol")),
         ("error_without_detail", error(9, Code::UnknownHandle, false, "")),
     ]
 }

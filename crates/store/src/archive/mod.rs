@@ -47,16 +47,16 @@ pub enum Refusal {
     #[error("the archive is full")]
     Full,
     /// A piece does not follow what is there.
-    #[error("a piece does not begin where the one before it ended")]
+    #[error("a file chunk has the wrong offset")]
     WrongPlace,
     /// An upload is whole, and is not what it should be.
-    #[error("an upload has another hash")]
+    #[error("an upload does not match its hash")]
     WrongHash,
     /// There is no such file.
     #[error("no such file")]
     NotFound,
     /// It was kept, and cannot be read any more.
-    #[error("lost to damage of the archive")]
+    #[error("lost: the archive is damaged")]
     Damaged,
     /// The disk failed.
     #[error("reading or writing failed: {0}")]

@@ -60,8 +60,8 @@ impl fmt::Display for Flaw {
             Self::Gap => f.write_str("these bytes are not a record"),
             Self::Torn => f.write_str("the last record was not completed"),
             Self::Hash => f.write_str("the content does not have the hash in the file's name"),
-            Self::SetAside(name) => write!(f, "it cannot be read and was set aside as {name}"),
-            Self::Io(error) => write!(f, "it cannot be read: {error}"),
+            Self::SetAside(name) => write!(f, "unreadable; set aside as {name}"),
+            Self::Io(error) => write!(f, "unreadable: {error}"),
         }
     }
 }

@@ -189,7 +189,7 @@ impl<S: Store> Worker<S> {
                 }
             }
         }
-        let why = "it was away for too long".to_owned();
+        let why = "the store was unavailable for too long".to_owned();
         Err(CommitError::Unavailable { retry: Retry::Never, why })
     }
 

@@ -32,7 +32,7 @@ pub enum OpenError {
         what: Wrong,
     },
     /// A newer broker wrote this.
-    #[error("{file} has format {found}; this program knows formats up to {known}")]
+    #[error("{file} has format {found}; this version supports formats up to {known}")]
     Newer {
         /// The file's name in the directory.
         file: String,
@@ -51,13 +51,13 @@ pub enum Wrong {
     #[error("no valid header")]
     Header,
     /// Batches follow that were written after this one was synced, yet this one is not whole.
-    #[error("a batch is not whole, and later batches follow")]
+    #[error("a batch is incomplete, but later batches follow")]
     Batch,
     /// The batches end here, yet the log goes on in another file.
     #[error("the segment ends before it was completed")]
     Unfinished,
     /// The file is shorter than its last whole batch says: what followed may be gone with its end.
-    #[error("the file was cut here; it had {0} bytes")]
+    #[error("the file was truncated here; it had {0} bytes")]
     Cut(u64),
     /// A whole batch with the number or the owner of another.
     #[error("a batch is out of order")]

@@ -95,7 +95,7 @@ fn a_flipped_bit_in_the_newest_segment_is_refused_if_batches_follow() {
     files.get_mut(&name).unwrap()[512 + 20] ^= 1;
     assert_eq!(
         refused(&files),
-        format!("{name} is damaged at byte 512: a batch is not whole, and later batches follow")
+        format!("{name} is damaged at byte 512: a batch is incomplete, but later batches follow")
     );
 }
 
@@ -186,7 +186,7 @@ fn a_newer_format_is_refused_by_name() {
     let mut files = several();
     let name = segment(&files, 1);
     make_newer(&mut files, &name);
-    assert_eq!(refused(&files), format!("{name} has format 7; this program knows formats up to 1"));
+    assert_eq!(refused(&files), format!("{name} has format 7; this version supports formats up to 1"));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn with_marker(salt_flip: u8) -> Files {
 
 #[test]
 fn a_later_batch_behind_the_end_is_damage() {
-    assert!(refused(&with_marker(0)).ends_with("a batch is not whole, and later batches follow"));
+    assert!(refused(&with_marker(0)).ends_with("a batch is incomplete, but later batches follow"));
 }
 
 #[test]

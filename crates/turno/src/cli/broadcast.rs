@@ -36,18 +36,18 @@ pub(crate) struct BroadcastArgs {
     /// The queue
     queue: String,
 
-    /// The body; - or nothing reads what is piped in
+    /// Message body; - or no argument reads standard input
     body: Option<String>,
 
-    /// Want no replies: done as soon as it is written to every consumer
+    /// Expect no replies: done once written to every consumer
     #[arg(long)]
     no_reply: bool,
 
-    /// Not to the connection it comes from, should that consume the queue
+    /// Skip this connection if it consumes the queue
     #[arg(long)]
     skip_self: bool,
 
-    /// Add a header; repeat for more
+    /// Add a header; repeatable
     #[arg(short = 'H', long, value_name = "KEY=VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
 }

@@ -17,7 +17,7 @@ use super::tree;
     &[],
 ))]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     shell: Shell,
 }
 

@@ -16,19 +16,19 @@ const FRAME_BYTES_RESERVED: u64 = 1024;
 /// Options of a request and of a send.
 #[derive(Args, Debug)]
 pub(crate) struct MessageFlags {
-    /// Deliver again up to N times after a failure or a lost worker
+    /// Retry up to N times after a failure or a lost worker
     #[arg(long, value_name = "N")]
     pub(crate) retries: Option<u8>,
 
-    /// 0 to 9, 9 first [default: 4]
+    /// Priority 0 to 9; 9 is highest [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(limits::PRIORITY_MAX)))]
     pub(crate) priority: Option<u8>,
 
-    /// Slots of a worker that it takes [default: 1]
+    /// Worker slots the message takes [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cost: Option<u16>,
 
-    /// Add a header; repeat for more
+    /// Add a header; repeatable
     #[arg(short = 'H', long, value_name = "KEY=VALUE", value_parser = parse_header)]
     pub(crate) header: Vec<(String, String)>,
 }
@@ -48,14 +48,14 @@ impl MessageFlags {
 pub(crate) fn parse_header(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("a header is written KEY=VALUE".to_owned()),
+        _ => Err("invalid header: expected KEY=VALUE".to_owned()),
     }
 }
 
 /// Reads a whole number, `10_000` for one.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     match units::parse_count(text) {
-        Ok(0) => Err("at least 1 is needed".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(count) => Ok(count),
         Err(error) => Err(error.to_string()),
     }
@@ -65,7 +65,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 pub(crate) fn check_queue(queue: &str) -> Result<(), Failure> {
     match queue.parse::<QueueName>() {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(Code::BadName, format!("{queue:?} is no queue name")).why(error.to_string())),
+        Err(error) => Err(Failure::new(Code::BadName, format!("invalid queue name {queue:?}")).why(error.to_string())),
     }
 }
 
@@ -100,7 +100,7 @@ async fn read_stdin(bytes_max: u64) -> Result<Bytes, Failure> {
 
 /// For a body that no frame of the broker could hold.
 pub(crate) fn too_long(bytes_max: u64) -> Failure {
-    Failure::new(Code::FrameTooLarge, format!("the body is longer than the {bytes_max} bytes that this broker takes"))
+    Failure::new(Code::FrameTooLarge, format!("the body exceeds this broker's limit of {bytes_max} bytes"))
 }
 
 #[cfg(test)]

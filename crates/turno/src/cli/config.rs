@@ -35,7 +35,7 @@ enum ConfigCommand {
     &[78],
 ))]
 struct ShowArgs {
-    /// Tell for each value where it comes from: default, file and line, environment or flag
+    /// Show the origin of each value: default, file and line, environment or flag
     #[arg(long)]
     origin: bool,
 }
@@ -47,7 +47,7 @@ struct ShowArgs {
     &[78],
 ))]
 struct CheckArgs {
-    /// The file to check; without it, all that `turno serve` would read
+    /// File to check [default: the files that `turno serve` would read]
     file: Option<PathBuf>,
 }
 
@@ -74,15 +74,15 @@ fn check(args: &CheckArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let named = args.file.as_deref().or(invocation.global.config.as_deref());
     let config = Config::load(&World::here(), named, &[]).map_err(|problems| match problems.as_slice() {
         [one] if one.unreadable.is_some() => problems.into(),
-        [one] if one.place.is_some() => Failure::new(Code::BadConfig, one.to_string()).fix("change that place"),
+        [one] if one.place.is_some() => Failure::new(Code::BadConfig, one.to_string()).fix("correct that line"),
         [_] => problems.into(),
         many => Failure::new(Code::BadConfig, format!("{} problems in the configuration", many.len()))
-            .fix("change each of these")
+            .fix("correct each of them")
             .detail(&many.iter().map(|problem| format!("{problem}\n")).collect::<String>()),
     })?;
     let files = names(&config);
     let text = match files.as_slice() {
-        [] => Page::from("ok: no file, built-in values only"),
+        [] => Page::from("ok: no configuration file; using defaults"),
         files => files.iter().map(|file| format!("ok: {file}")).collect(),
     };
     let names: Page = files.iter().collect();

@@ -14,7 +14,7 @@ pub(crate) fn ask(invocation: &Invocation, question: &str) -> Result<(), Failure
         return Ok(());
     }
     if invocation.global.no_input || !io::stdin().is_terminal() {
-        return Err(Failure::new(Code::NotConfirmed, format!("not done without a yes: {question}")));
+        return Err(Failure::new(Code::NotConfirmed, format!("confirmation required: {question}")));
     }
     invocation.output.prompt(question);
     let mut answer = String::new();

@@ -108,8 +108,8 @@ pub(crate) async fn patiently<T>(client: &Client, invocation: &Invocation, call:
 pub(crate) fn drained(failure: Failure) -> Failure {
     match failure.code() {
         Code::TimedOut | Code::Closing => Failure::of(Code::Closing)
-            .why("the broker is drained for maintenance and takes no work")
-            .fix("`turno resume` lets it work again; or name another broker with --url"),
+            .why("the broker is drained for maintenance and accepts no work")
+            .fix("run `turno resume`, or use another broker with --url"),
         _ => failure,
     }
 }
@@ -120,7 +120,7 @@ pub(crate) async fn admin(client: &Client, call: AdminCall, timeout: Duration) -
     match tokio::time::timeout(timeout, client.admin_call(call)).await {
         Ok(answer) => Ok(answer.inspect(|answer| debug!(answer = %Cut(answer), "answered"))?),
         Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not answer in time")
-            .why("it is busy or the network is slow")
+            .why("the broker is busy, or the network is slow")
             .fix("try again with a longer --timeout")),
     }
 }
@@ -153,8 +153,8 @@ impl fmt::Write for Line {
 
 /// For an answer to another question than the one asked.
 pub(crate) fn unexpected(answer: &AdminAnswer) -> Failure {
-    Failure::new(Code::BadBody, format!("the broker answered something else: {}", Cut(answer)))
-        .why("client and broker are of different versions")
+    Failure::new(Code::BadBody, format!("unexpected answer from the broker: {}", Cut(answer)))
+        .why("client and broker have different versions")
         .fix("use the same version on both sides (`turno version`)")
 }
 

@@ -31,9 +31,9 @@ const LOOK: Duration = Duration::from_millis(100);
 ))]
 pub(crate) struct DrainArgs {}
 
-/// Take work again after `turno drain`
+/// Accept work again after `turno drain`
 ///
-/// Everyone who is connected is told, and what is stored goes to workers. A broker that is not drained stays as it is.
+/// All clients and workers are notified, and stored messages are delivered again. Has no effect on a broker that is not drained.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno resume", "turno resume --url turno://10.0.0.7:7460"],
@@ -52,13 +52,13 @@ pub(crate) fn drain(invocation: &Invocation) -> Result<u8, Failure> {
             tokio::time::sleep(left.min(LOOK)).await;
             view = ask(&client, AdminCall::Status, invocation).await?;
             if !view.maintenance {
-                return Err(Failure::new(Code::Cancelled, format!("broker {} is not drained any more", view.name))
-                    .why("somebody resumed it, or it is shutting down")
-                    .fix("`turno status` tells"));
+                return Err(Failure::new(Code::Cancelled, format!("broker {} is no longer drained", view.name))
+                    .why("another user resumed it, or it is shutting down")
+                    .fix("check with `turno status`"));
             }
         }
         let waiting = count(view.ready, "message waits", "messages wait");
-        let text = format!("broker {} is drained: nothing runs, {waiting} for `turno resume`\n", view.name);
+        let text = format!("broker {} is drained: nothing is running, {waiting} for `turno resume`\n", view.name);
         tell(&view, text, invocation)
     })
 }
@@ -67,7 +67,7 @@ pub(crate) fn resume(invocation: &Invocation) -> Result<u8, Failure> {
     connect::block_on(async {
         let client = connect::client(invocation).await?;
         let view = ask(&client, AdminCall::Resume, invocation).await?;
-        let text = format!("broker {} takes work\n", view.name);
+        let text = format!("broker {} accepts work\n", view.name);
         tell(&view, text, invocation)
     })
 }
@@ -98,7 +98,7 @@ fn still_running(view: &BrokerView) -> Failure {
             format!("their workers have not finished them; {} of a lost worker", count(lost, "task is", "tasks are"))
         }
     };
-    Failure::new(Code::TimedOut, format!("broker {} takes no work, but still runs {running}", view.name))
+    Failure::new(Code::TimedOut, format!("broker {} accepts no work; still running: {running}", view.name))
         .why(why)
-        .fix("wait with `turno drain --timeout 5m`, or take work again with `turno resume`")
+        .fix("wait longer with `turno drain --timeout 5m`, or accept work again with `turno resume`")
 }

@@ -170,8 +170,8 @@ impl From<Vec<Problem>> for Failure {
             [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
         };
         if let Some(Problem { unreadable: Some(error), .. }) = problems.first() {
-            let fix = format!("{}; or name another file with --config", system::remedy_of(*error));
-            let why = "the system does not let this user read it, so that what is set there is not known";
+            let fix = format!("{}; or use another file with --config", system::remedy_of(*error));
+            let why = "this user may not read it, so its settings are unknown";
             return Self::new(Code::BadConfig, what).why(why).fix(fix);
         }
         let typed = !problems.is_empty() && problems.iter().all(|problem| problem.typed);
@@ -260,7 +260,7 @@ mod tests {
         let detail = "exit 1: one\ntwo\n".to_owned();
         let failure = Failure::from(turno_client::Error::from_code(Code::Failed, detail));
         let text = failure.render(Paint::plain());
-        assert!(text.starts_with("error: the worker said that it failed: exit 1: one\nwhy: "), "{text}");
+        assert!(text.starts_with("error: the worker reported a failure: exit 1: one\nwhy: "), "{text}");
         assert!(text.ends_with("(turno explain failed)\n| exit 1: one\n| two\n"), "{text}");
         assert_eq!(failure.body().detail.as_deref(), Some("exit 1: one\ntwo"));
     }

@@ -49,7 +49,7 @@ fn refused(text: &str, what: &str, error: TopicError) -> Failure {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    Failure::new(Code::BadTopic, format!("{shown:?} is no {what}")).why(error.to_string())
+    Failure::new(Code::BadTopic, format!("invalid {what} {shown:?}")).why(error.to_string())
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!((failure.code(), failure.exit()), (Code::BadTopic, 2));
         assert!(failure.what().len() < 120, "{}", failure.what());
         let failure = filters(&["a".to_owned(), "a.>.b".to_owned()], false).unwrap_err();
-        assert_eq!(failure.what(), "\"a.>.b\" is no filter");
+        assert_eq!(failure.what(), "invalid filter \"a.>.b\"");
         assert!(filters(&["a.>.b".to_owned(), String::new()], true).is_ok(), "as prefixes they are nothing special");
     }
 }

@@ -16,7 +16,7 @@ use super::table;
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno explain no_responder", "turno explain", "turno explain -o name"], &[4]))]
 pub(crate) struct ExplainArgs {
-    /// The code, as an error shows it
+    /// Error code, as shown after `code:`
     code: Option<String>,
 }
 
@@ -42,10 +42,10 @@ pub(crate) fn run(args: &ExplainArgs, invocation: &Invocation) -> Result<u8, Fai
 }
 
 fn unknown(word: &str) -> Failure {
-    let failure = Failure::new(Code::NotFound, format!("there is no code {word:?}"))
-        .why("codes are the words that errors show behind `code:`");
+    let failure = Failure::new(Code::NotFound, format!("unknown code {word:?}"))
+        .why("error messages show the code after `code:`");
     match nearest(word, Code::ALL.iter().map(|code| code.name())) {
-        Some(near) => failure.fix(format!("did you mean {near}? `turno explain` lists all")),
+        Some(near) => failure.fix(format!("did you mean {near}? `turno explain` lists all codes codes")),
         None => failure.fix("`turno explain` lists all"),
     }
 }

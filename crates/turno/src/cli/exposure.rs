@@ -16,9 +16,9 @@ pub(crate) fn access<'a>(tcp: impl Iterator<Item = &'a SocketAddr> + Clone) -> &
     if tcp.clone().any(|address| !address.ip().is_loopback()) {
         "OPEN TO THE NETWORK, no authentication (--insecure)"
     } else if tcp.clone().next().is_some() {
-        "loopback only, no authentication: every user of this machine may submit jobs, which run commands"
+        "loopback only, no authentication: every local user may submit jobs, which run commands"
     } else {
-        "Unix socket only: this user and root"
+        "Unix socket only: accessible to this user and root"
     }
 }
 
@@ -27,9 +27,9 @@ pub(crate) fn refuse_to_be_unreachable(settings: &Settings) -> Result<(), Failur
     if !(settings.listen.is_empty() && settings.data.is_none()) {
         return Ok(());
     }
-    Err(Failure::new(Code::BadConfig, "nobody could reach the broker: it would listen nowhere")
-        .why("listen.native is empty, and a broker that keeps everything in memory has no Unix socket")
-        .fix("give it an address with --listen, or a directory with --data"))
+    Err(Failure::new(Code::BadConfig, "the broker would be unreachable: it has no listener")
+        .why("listen.native is empty, and a broker with --memory has no Unix socket")
+        .fix("set an address with --listen, or a directory with --data"))
 }
 
 /// A file or directory that other users can get at.
@@ -60,7 +60,7 @@ impl Loose {
 pub(crate) fn warn_of_loose(config: &Config) {
     for Loose { path, what, mode, fix } in loose(config) {
         let mode = format!("{mode:o}");
-        warn!(path = %path.display(), what, mode, fix, "other users of this machine can get at this");
+        warn!(path = %path.display(), what, mode, fix, "other users of this machine can access this");
     }
 }
 
@@ -100,8 +100,8 @@ mod tests {
     fn who_may_use_a_broker() {
         let table: [(&[&str], &str); 5] = [
             (&[], "Unix socket only"),
-            (&["127.0.0.1:7460"], "every user of this machine may submit jobs"),
-            (&["127.0.0.1:7460", "[::1]:0"], "every user of this machine may submit jobs"),
+            (&["127.0.0.1:7460"], "every local user may submit jobs"),
+            (&["127.0.0.1:7460", "[::1]:0"], "every local user may submit jobs"),
             (&["127.0.0.1:7460", "10.0.0.7:1"], "OPEN TO THE NETWORK"),
             (&["0.0.0.0:7460"], "OPEN TO THE NETWORK"),
         ];

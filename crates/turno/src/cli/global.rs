@@ -17,16 +17,16 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// What stdout looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people: columns without borders
+    /// Columns for people
     #[default]
     Text,
-    /// For people: every column
+    /// All columns for people
     Wide,
     /// One JSON document
     Json,
-    /// One JSON document a line
+    /// One JSON document per line
     Jsonl,
-    /// Only names or ids, one a line
+    /// Names or ids only, one per line
     Name,
 }
 
@@ -56,57 +56,102 @@ impl OutputArg {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Broker to talk to: turno://host:port or unix:/path; several, in order of preference [env: TURNO_URL]
-    #[arg(long, global = true, value_name = "URL", value_delimiter = ',')]
+    /// Brokers to try in order: turno://HOST:PORT or unix:PATH [env: TURNO_URL]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "URL",
+        value_delimiter = ','
+    )]
     pub(crate) url: Vec<String>,
 
     /// Configuration file; must exist
-    #[arg(long, global = true, value_name = "FILE", env = "TURNO_CONFIG", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "FILE",
+        env = "TURNO_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
 
-    /// What stdout looks like
-    #[arg(short, long, global = true, value_name = "FORMAT", env = "TURNO_OUTPUT", hide_env_values = true)]
+    /// Output format
+    #[arg(
+        short,
+        long,
+        global = true,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "FORMAT",
+        env = "TURNO_OUTPUT",
+        hide_env_values = true
+    )]
     #[arg(value_parser = EnumValueParser::<Format>::new().map(OutputArg::Format))]
     pub(crate) output: Option<OutputArg>,
 
     /// Same as --output json
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true)]
     pub(crate) json: bool,
 
     /// Choose and order columns (text, wide, jsonl)
-    #[arg(long, global = true, value_name = "A,B,C", value_delimiter = ',')]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "A,B,C",
+        value_delimiter = ','
+    )]
     pub(crate) columns: Vec<String>,
 
-    /// How moments are shown
-    #[arg(long, global = true, value_name = "STYLE", default_value = "relative")]
+    /// Time format
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "STYLE",
+        default_value = "relative"
+    )]
     pub(crate) time: TimeStyle,
 
-    /// Time for one round trip; the deadline of a request [default: 5s]
-    #[arg(long, global = true, value_name = "DURATION", value_parser = units::parse_duration)]
+    /// Timeout of a round trip; deadline of a request [default: 5s]
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true, value_name = "DURATION", value_parser = units::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// How far it is, told on stderr while jobs are waited for or a load runs
-    #[arg(long, global = true, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "auto")]
+    /// Progress display on stderr
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "auto")]
     pub(crate) progress: ProgressWhen,
 
     /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        hide_long_help = true,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
     pub(crate) color: ColorWhen,
 
-    /// Do not ask
-    #[arg(short, long, global = true)]
+    /// Answer yes to all questions
+    #[arg(short, long, global = true, hide_short_help = true, hide_long_help = true)]
     pub(crate) yes: bool,
 
-    /// Never ask, fail instead; automatic when stdin is not a terminal
-    #[arg(long, global = true)]
+    /// Fail instead of asking; implied when stdin is not a terminal
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true)]
     pub(crate) no_input: bool,
 
-    /// No hints, no progress
-    #[arg(short, long, global = true)]
+    /// Print no hints and no progress
+    #[arg(short, long, global = true, hide_short_help = true, hide_long_help = true)]
     pub(crate) quiet: bool,
 
     /// Log to stderr; repeat for more [env: TURNO_LOG]
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, hide_short_help = true, hide_long_help = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
 

@@ -1,21 +1,25 @@
-//! The end of every command's long help: examples and exit codes.
+//! The end of every command's help: examples, the global options in short, and exit codes.
 
 use std::fmt::Write as _;
+
+use clap::{Arg, Args as _, Command};
+
+use super::global::Global;
 
 /// What each exit status means, everywhere.
 pub(crate) const EXITS: &[(u8, &str)] = &[
     (0, "done"),
-    (1, "the operation failed, here or at the worker"),
-    (2, "wrong usage"),
-    (3, "partly done"),
+    (1, "the operation failed"),
+    (2, "invalid usage"),
+    (3, "partially done"),
     (4, "not found"),
     (5, "cannot connect, or the connection was lost"),
     (6, "no responder"),
     (78, "configuration error"),
     (124, "timed out"),
-    (125, "waiting for one command: turno itself failed"),
-    (126, "waiting for one command: it cannot be executed"),
-    (127, "waiting for one command: it was not found"),
+    (125, "--wait of one command: turno itself failed"),
+    (126, "--wait of one command: not executable"),
+    (127, "--wait of one command: not found"),
     (130, "interrupted"),
     (143, "terminated"),
 ];
@@ -26,13 +30,49 @@ pub(crate) const EXAMPLES: &str = "Examples:";
 /// The heading under which exit codes stand.
 pub(crate) const EXIT_STATUS: &str = "Exit status:";
 
-/// The text after a leaf's long help. Wrong usage and success need no mention: every command has them.
+/// The heading of the global options.
+pub(crate) const GLOBAL_OPTIONS: &str = "Global options:";
+
+/// The end of a short help, which has no room for more.
+pub(crate) const SHORT_NOTE: &str = "--help shows examples, the global options and exit codes";
+
+/// The global options, one line each: clap would print a paragraph for each of them below every command.
+pub(crate) fn global_options() -> String {
+    let command = Global::augment_args(Command::new("turno"));
+    let rows: Vec<(String, String)> =
+        command.get_arguments().map(|argument| (flags(argument), meaning(argument))).collect();
+    let width = rows.iter().map(|(flags, _)| flags.len()).max().unwrap_or(0);
+    let mut text = format!("{GLOBAL_OPTIONS}\n");
+    for (flags, meaning) in rows {
+        let _ = writeln!(text, "  {flags:<width$}  {meaning}");
+    }
+    text
+}
+
+fn flags(argument: &Arg) -> String {
+    let short = argument.get_short().map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
+    let long = argument.get_long().unwrap_or_default();
+    let takes_value = argument.get_action().takes_values();
+    let value = argument.get_value_names().filter(|_| takes_value).map(|names| format!(" {}", names.join(" ")));
+    format!("{short}--{long}{}", value.unwrap_or_default())
+}
+
+fn meaning(argument: &Arg) -> String {
+    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let values: Vec<String> = argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let is_choice = argument.get_action().takes_values() && !values.is_empty();
+    let values = if is_choice { format!(": {}", values.join(", ")) } else { String::new() };
+    let variable = argument.get_env().map(|name| format!(" [env: {}]", name.to_string_lossy())).unwrap_or_default();
+    format!("{help}{values}{variable}")
+}
+
+/// The text after a leaf's long help. Invalid usage and success need no mention: every command has them.
 pub(crate) fn notes(examples: &[&str], exits: &[u8]) -> String {
     let mut text = format!("{EXAMPLES}\n");
     for example in examples {
         let _ = writeln!(text, "  {example}");
     }
-    let _ = write!(text, "\n{EXIT_STATUS}\n");
+    let _ = write!(text, "\n{}\n{EXIT_STATUS}\n", global_options());
     for (status, meaning) in EXITS.iter().filter(|(status, _)| matches!(status, 0 | 2) || exits.contains(status)) {
         let _ = writeln!(text, "  {status:<4}{meaning}");
     }
@@ -46,10 +86,16 @@ mod tests {
     #[test]
     fn notes_show_examples_and_the_exits_named() {
         let text = notes(&["turno status --json"], &[5]);
-        assert_eq!(
-            text,
-            "Examples:\n  turno status --json\n\nExit status:\n  0   done\n  2   wrong usage\n  \
-             5   cannot connect, or the connection was lost\n"
+        let (examples, rest) = text.split_once(GLOBAL_OPTIONS).unwrap();
+        assert_eq!(examples, "Examples:\n  turno status --json\n\n");
+        let (globals, exits) = rest.split_once(EXIT_STATUS).unwrap();
+        assert!(
+            globals.contains(
+                "\n  -o, --output FORMAT     Output format: text, wide, json, jsonl, name [env: TURNO_OUTPUT]\n"
+            ),
+            "{globals}"
         );
+        assert!(globals.lines().all(|line| line.len() <= 100), "{globals}");
+        assert_eq!(exits, "\n  0   done\n  2   invalid usage\n  5   cannot connect, or the connection was lost\n");
     }
 }

@@ -47,21 +47,21 @@ enum LinkCommand {
 #[command(after_long_help = help::notes(&["turno link ls", "turno link ls --json", "turno link ls -o wide"], &[1, 5, 78, 124]))]
 struct LsArgs {}
 
-/// Link the broker with another one, from now on and until it ends
+/// Link the broker with another one until it stops
 ///
-/// Returns when the link is up, or at the first failure: then the broker goes on to dial, until `turno link rm`. To have a
-/// link at every start, put its address into `link.to` of the configuration.
+/// Returns when the link is up or at the first failure; the broker keeps dialling until `turno link rm`. To create a
+/// link at every start, add its address to `link.to` in the configuration.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno link add 10.0.0.7:7460", "turno link add rb-2 --no-wait", "turno link add 10.0.0.7:7460 --json"],
     &[1, 5, 78, 124],
 ))]
 struct AddArgs {
-    /// Where the other broker listens; without a port it is 7460
+    /// Address of the other broker; the default port is 7460
     #[arg(value_name = "ADDR")]
     address: String,
 
-    /// Return when it is wanted, whether anybody answers there or not
+    /// Return at once, without waiting for the link to come up
     #[arg(long)]
     no_wait: bool,
 }
@@ -76,7 +76,7 @@ struct AddArgs {
     &[1, 4, 5, 78, 124],
 ))]
 struct RmArgs {
-    /// Its address as it was given, or the name or the id of the broker at its other end
+    /// Address as given to `link add`, or name or id of the linked broker
     #[arg(value_name = "ADDR|NAME|ID")]
     link: String,
 }
@@ -88,7 +88,7 @@ struct RmArgs {
     &[1, 5, 78, 124],
 ))]
 struct GraphArgs {
-    /// As a graph for graphviz
+    /// Print a Graphviz graph
     #[arg(long)]
     dot: bool,
 }
@@ -116,7 +116,7 @@ async fn list(invocation: &Invocation) -> Result<u8, Failure> {
     let links = ask(&client, AdminCall::LinkLs {}, invocation).await?;
     invocation.output.rows(&LinkListDocument { links: &links, next: None }, &links)?;
     if links.is_empty() {
-        invocation.output.hint("it has no links; try: turno link add HOST:PORT");
+        invocation.output.hint("no links; add one: turno link add HOST:PORT");
     }
     let mut told: Vec<Code> = Vec::new();
     for link in &links {
@@ -140,8 +140,8 @@ fn address(typed: &str) -> Result<String, Failure> {
         Ok(Address::Tcp(place)) => Ok(place),
         Ok(socket) => Ok(socket.to_string()),
         Err(_) => Err(Failure::new(Code::BadUsage, format!("{typed:?} is not an address of a broker"))
-            .why("it is HOST:PORT or unix:/PATH, the host a name, an IPv4 address or an IPv6 address in brackets")
-            .fix("give the native address of the other broker, like 10.0.0.7:7460")),
+            .why("expected HOST:PORT or unix:/PATH; HOST is a name, an IPv4 address or an IPv6 address in brackets")
+            .fix("use the native address of the other broker, like 10.0.0.7:7460")),
     }
 }
 
@@ -178,7 +178,7 @@ const fn is_decided(link: &LinkView) -> bool {
 
 /// What somebody who waits for the link must know.
 async fn verdict(client: &Client, link: &LinkView, address: &str, invocation: &Invocation) -> Result<(), Failure> {
-    let fix = |fix: &str| format!("{fix}; to dial it no more: turno link rm {address}");
+    let fix = |fix: &str| format!("{fix}; to stop dialling: turno link rm {address}");
     match link.state {
         // Nothing can come of it: it is not left behind.
         LinkState::Itself => {
@@ -187,19 +187,19 @@ async fn verdict(client: &Client, link: &LinkView, address: &str, invocation: &I
         }
         LinkState::Down => {
             let code = code_of(link).unwrap_or(Code::LinkDown);
-            Err(Failure::new(code, format!("there is no link to {address} yet: {}", code.text().what))
+            Err(Failure::new(code, format!("the link to {address} is not up yet: {}", code.text().what))
                 .fix(fix(code.text().fix)))
         }
-        LinkState::Dialling => Err(Failure::new(Code::TimedOut, format!("nobody at {address} answered in time"))
-            .why("the other broker cannot be reached, or something else listens there")
-            .fix(fix("look at the address; the broker goes on to dial"))),
+        LinkState::Dialling => Err(Failure::new(Code::TimedOut, format!("no answer from {address} in time"))
+            .why("the other broker is unreachable, or another program listens there")
+            .fix(fix("check the address; the broker keeps dialling"))),
         LinkState::Up | LinkState::Closing | LinkState::Doubled => Ok(()),
     }
 }
 
 fn gone(address: &str) -> Failure {
-    Failure::new(Code::NotFound, format!("the link to {address} was removed meanwhile"))
-        .why("somebody else removed it")
+    Failure::new(Code::NotFound, format!("the link to {address} has been removed"))
+        .why("another user removed it")
         .fix(format!("turno link add {address}"))
 }
 
@@ -223,11 +223,11 @@ fn told_of(link: &LinkView) -> String {
     let called = called(link);
     match link.state {
         LinkState::Up => format!("linked with {called}"),
-        LinkState::Closing => format!("linked with {called}, which is about to end or drained"),
+        LinkState::Closing => format!("linked with {called}, which is shutting down or drained"),
         LinkState::Doubled => {
-            format!("{called} leads to a broker that is linked already; dialled if that link is lost")
+            format!("{called} is already linked through another address; this one is dialled if that link fails")
         }
-        state => format!("a link to {called} is wanted: {state}"),
+        state => format!("link to {called} configured: {state}"),
     }
 }
 
@@ -249,7 +249,7 @@ async fn remove(args: &RmArgs, invocation: &Invocation) -> Result<u8, Failure> {
         answer = ask(&client, call(&address), invocation).await;
     }
     let link = one(answer.map_err(|failure| unknown(failure, &args.link))?)?;
-    let mut text = format!("the link to {} is removed", called(&link));
+    let mut text = format!("removed the link to {}", called(&link));
     if link.backlog > 0 {
         text += &format!(
             "; {} back",
@@ -258,19 +258,19 @@ async fn remove(args: &RmArgs, invocation: &Invocation) -> Result<u8, Failure> {
     }
     tell(&link, &text, invocation)?;
     if link.target.is_none() {
-        invocation.output.hint("the other broker dialled, and does so again: remove it there too");
+        invocation.output.hint("the other broker dialled this link and will dial again: remove it there too");
     }
     Ok(0)
 }
 
 fn unknown(failure: Failure, link: &str) -> Failure {
     match failure.code() {
-        Code::NotFound => Failure::new(Code::NotFound, format!("there is no link {link:?}"))
-            .why("a link is known by its address as it was given, or by the name or id of the broker at its other end")
+        Code::NotFound => Failure::new(Code::NotFound, format!("link {link:?} does not exist"))
+            .why("use its address as given to `link add`, or the name or id of the linked broker")
             .fix("turno link ls -o wide"),
-        Code::Ambiguous => Failure::new(Code::Ambiguous, format!("several links lead to brokers named {link:?}"))
-            .why("names of brokers need not be unique; their ids are")
-            .fix("give the id: turno link ls -o wide"),
+        Code::Ambiguous => Failure::new(Code::Ambiguous, format!("several linked brokers are named {link:?}"))
+            .why("broker names need not be unique; ids are")
+            .fix("use the id: turno link ls -o wide"),
         _ => failure,
     }
 }
@@ -290,7 +290,7 @@ async fn graph(args: &GraphArgs, invocation: &Invocation) -> Result<u8, Failure>
         (false, _) => invocation.output.rows(&LinkGraphDocument { brokers: &brokers }, &brokers)?,
     }
     if brokers.len() == 1 {
-        invocation.output.hint("it has no links; try: turno link add HOST:PORT");
+        invocation.output.hint("no links; add one: turno link add HOST:PORT");
     }
     Ok(0)
 }

@@ -69,9 +69,9 @@ impl Logging {
 
     fn start(level: &str, style: Style) -> Result<Self, Failure> {
         let filter = EnvFilter::try_new(level).map_err(|error| {
-            Failure::new(Code::BadConfig, format!("{level:?} does not say which log lines are wanted"))
-                .why(error.to_string())
-                .fix("TURNO_LOG takes a level (error, warn, info, debug, trace) or target=level, parted by commas")
+            Failure::new(Code::BadConfig, format!("invalid log level {level:?}")).why(error.to_string()).fix(
+                "TURNO_LOG takes a level (error, warn, info, debug, trace) or a comma-separated list of target=level",
+            )
         })?;
         let (writer, guard) = NonBlockingBuilder::default()
             .buffered_lines_limit(LINES_MAX)
@@ -94,7 +94,7 @@ impl Logging {
         drop(self.guard.take());
         let dropped = self.dropped.as_ref().map_or(0, ErrorCounter::dropped_lines);
         if dropped > 0 {
-            output.warn(&format!("{dropped} log lines were dropped because stderr was too slow"));
+            output.warn(&format!("dropped {dropped} log lines because stderr was too slow"));
         }
     }
 }

@@ -26,7 +26,7 @@ use super::version::VERSION;
     &[1, 4],
 ))]
 pub(crate) struct ManArgs {
-    /// A command, or a directory that exists
+    /// Command, or an existing directory
     #[arg(value_name = "COMMAND|DIR")]
     what: Vec<String>,
 }
@@ -100,10 +100,10 @@ fn write_tree(command: &Command, dir: &Path, files: &mut Vec<PathBuf>) -> Result
 
 fn unknown(word: &str, command: &Command) -> Failure {
     let what = format!("{word:?} is neither a command of {} nor a directory", command.get_name());
-    let failure = Failure::new(Code::NotFound, what).why("`turno man` takes the words of a command, or one directory");
+    let failure = Failure::new(Code::NotFound, what).why("`turno man` takes a command or one directory");
     match nearest(word, command.get_subcommands().map(Command::get_name)) {
         Some(near) => failure.fix(format!("did you mean {near}?")),
-        None => failure.fix("`turno help` lists the commands; a directory must exist"),
+        None => failure.fix("`turno help` lists the commands; create the directory first"),
     }
 }
 

@@ -38,7 +38,7 @@ enum MessageCommand {
     &[1, 4, 5, 78, 124],
 ))]
 struct ExplainArgs {
-    /// The message's id
+    /// Message id
     id: String,
 }
 
@@ -66,9 +66,9 @@ async fn explain(id: &str, invocation: &Invocation) -> Result<u8, Failure> {
 pub(crate) fn check(id: &str) -> Result<(), Failure> {
     match id.parse::<MessageId>() {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(Code::BadUsage, format!("{id:?} is no message id"))
+        Err(error) => Err(Failure::new(Code::BadUsage, format!("invalid message id {id:?}"))
             .why(error.to_string())
-            .fix("`turno send` prints the id; `turno queue show` shows those that wait")),
+            .fix("`turno send` prints the id; `turno queue show` lists waiting messages")),
     }
 }
 
@@ -77,9 +77,9 @@ async fn ask(client: &Client, call: AdminCall, id: &str, timeout: Duration) -> R
         Ok(AdminAnswer::Message { explanation }) => Ok(*explanation),
         Ok(other) => Err(connect::unexpected(&other)),
         Err(failure) if failure.code() == Code::NotFound => {
-            Err(Failure::new(Code::NotFound, format!("there is no message {id}"))
-                .why("it is settled already, or it was sent to another broker or before a restart")
-                .fix("`turno queue show QUEUE` shows those that wait"))
+            Err(Failure::new(Code::NotFound, format!("message {id} does not exist"))
+                .why("it is already settled, or it was sent to another broker or before a restart")
+                .fix("`turno queue show QUEUE` lists waiting messages"))
         }
         Err(failure) => Err(failure),
     }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWhen {
-    /// On a terminal, unless NO_COLOR or TERM=dumb says otherwise
+    /// On a terminal, unless NO_COLOR or TERM=dumb is set
     #[default]
     Auto,
     /// Always

@@ -30,22 +30,22 @@ use super::words::count;
     &[1, 3, 5, 78, 124],
 ))]
 pub(crate) struct PubArgs {
-    /// What it is about
+    /// Topic
     topic: String,
 
-    /// The body; - or nothing reads what is piped in
+    /// Message body; - or no argument reads standard input
     #[arg(conflicts_with = "lines")]
     body: Option<String>,
 
-    /// Each line of standard input is an event of its own, published as it comes
+    /// Publish each line of standard input as an event
     #[arg(long)]
     lines: bool,
 
-    /// Wait until the broker has passed it on
+    /// Wait until the broker has forwarded it
     #[arg(long)]
     confirm: bool,
 
-    /// Add a header; repeat for more
+    /// Add a header; repeatable
     #[arg(short = 'H', long, value_name = "KEY=VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
 }
@@ -81,8 +81,8 @@ async fn publish(client: &Client, args: &PubArgs, body: Bytes, invocation: &Invo
     let published = if args.confirm { event.confirmed() } else { event };
     match tokio::time::timeout(invocation.global.timeout(), published).await {
         Ok(end) => Ok(end?),
-        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not take the event in time")
-            .why("it is busy or unreachable; whether it passed the event on is unknown")
+        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not confirm the event in time")
+            .why("it is busy or unreachable, and may or may not have forwarded the event")
             .fix("try again with a longer --timeout")),
     }
 }
@@ -98,7 +98,7 @@ async fn many(client: &Client, args: &PubArgs, invocation: &Invocation) -> Resul
         };
         if let Err(failure) = end {
             invocation.output.note(&format!(
-                "{} published; line {} was not",
+                "{} published; line {} failed",
                 count(events, "event", "events"),
                 events + 1
             ));

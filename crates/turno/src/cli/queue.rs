@@ -45,11 +45,11 @@ enum QueueCommand {
     &[1, 5, 78, 124],
 ))]
 struct LsArgs {
-    /// At most N; --after takes the last name for the next page
+    /// List at most N; --after NAME continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
 
-    /// Only queues whose names come after this one
+    /// Only queues after this name
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
 }
@@ -108,7 +108,7 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     };
     invocation.output.rows(&QueueListDocument { queues: &rows, next }, &rows)?;
     if rows.is_empty() {
-        invocation.output.hint("no queues yet; the first message makes one: turno send hello hi");
+        invocation.output.hint("no queues; the first message creates one: turno send hello hi");
     }
     Ok(0)
 }
@@ -119,7 +119,7 @@ async fn show(queue: &str, invocation: &Invocation) -> Result<u8, Failure> {
     let view = view(&client, queue, invocation).await?;
     invocation.output.one(&QueueDocument { queue: &view }, queue, || text(&view, invocation))?;
     if view.ready > 0 && view.consumers == 0 {
-        invocation.output.hint(&format!("nobody consumes it; start a worker: turno work {queue} -- PROGRAM"));
+        invocation.output.hint(&format!("no consumers; start a worker: turno work {queue} -- PROGRAM"));
     }
     Ok(0)
 }
@@ -151,9 +151,9 @@ async fn view(client: &Client, queue: &str, invocation: &Invocation) -> Result<Q
 async fn ask(client: &Client, call: AdminCall, queue: &str, invocation: &Invocation) -> Result<AdminAnswer, Failure> {
     let answer = connect::admin(client, call, invocation.global.timeout()).await;
     answer.map_err(|failure| match failure.code() {
-        Code::NotFound => Failure::new(Code::NotFound, format!("there is no queue {queue}"))
-            .why("a queue exists once it has a message, a consumer or settings of its own")
-            .fix("`turno queue ls` lists the queues there are"),
+        Code::NotFound => Failure::new(Code::NotFound, format!("queue {queue} does not exist"))
+            .why("a queue exists when it has a message, a consumer or settings")
+            .fix("`turno queue ls` lists the queues"),
         _ => failure,
     })
 }
@@ -176,11 +176,11 @@ fn text(row: &QueueView, invocation: &Invocation) -> Page {
     ];
     if let Some(exclusive) = &row.exclusive {
         let whose =
-            exclusive.worker.as_ref().map_or_else(|| "a worker that is gone".to_owned(), |id| format!("worker {id}"));
+            exclusive.worker.as_ref().map_or_else(|| "a disconnected worker".to_owned(), |id| format!("worker {id}"));
         facts.push(("exclusive", format!("{whose}, token {}", exclusive.token)));
     }
     if row.waiters > 0 {
-        facts.push(("standing by", row.waiters.to_string()));
+        facts.push(("standby", row.waiters.to_string()));
     }
     let mut page = table::facts(&facts);
     page.append(&messages("next:", row.head.as_deref().unwrap_or_default(), invocation));
@@ -214,7 +214,7 @@ pub(crate) fn messages(heading: &str, list: &[MessageView], invocation: &Invocat
     for message in list {
         let moment = invocation.output.clock().phrase(message.received_at);
         page.line(&format!(
-            "  {} {} of {}, priority {}, cost {}, {} bytes, attempt {} of {}, came {moment}",
+            "  {} {} of {}, priority {}, cost {}, {} bytes, attempt {} of {}, received {moment}",
             message.id,
             message.kind,
             message.queue,

@@ -43,37 +43,37 @@ pub(crate) struct RequestArgs {
     /// The queue
     queue: String,
 
-    /// The body; - or nothing reads what is piped in
+    /// Message body; - or no argument reads standard input
     body: Option<String>,
 
     #[command(flatten)]
     flags: MessageFlags,
 
-    /// Fail at once if nobody consumes the queue
+    /// Fail immediately if the queue has no consumer
     #[arg(long, visible_alias = "no-wait", overrides_with = "wait")]
     fail_fast: bool,
 
-    /// Wait for a worker until the time-out (this is what happens anyway)
+    /// Wait for a worker until the timeout; this is the default
     #[arg(long, overrides_with = "fail_fast")]
     wait: bool,
 
-    /// Time for the work itself, also after --timeout and when this program is gone [default: --timeout]
+    /// Deadline of the work itself, even after --timeout or the end of this process [default: --timeout]
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     deadline: Option<Duration>,
 
-    /// With --deadline: cancel the request when --timeout is over or this program is gone
+    /// With --deadline: cancel the request at --timeout or when this process ends
     #[arg(long)]
     cancel_on_timeout: bool,
 
-    /// Print the pieces of the reply as they come
+    /// Print parts of the reply as they arrive
     #[arg(long, conflicts_with = "count")]
     stream: bool,
 
-    /// Ask N times; each reply is a line
+    /// Send the request N times; print one reply per line
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
     count: u64,
 
-    /// With --count: at most N at a time
+    /// With --count: requests in flight
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse_count)]
     parallel: u64,
 }
@@ -145,8 +145,8 @@ async fn one(
 fn explained(error: turno_client::Error, queue: &str) -> Failure {
     let failure = Failure::from(error);
     match failure.code() {
-        Code::NoResponder => Failure::new(Code::NoResponder, format!("nobody consumes the queue {queue}"))
-            .fix(format!("start a worker: `turno work {queue} -- PROGRAM`, or leave --fail-fast away to wait for one")),
+        Code::NoResponder => Failure::new(Code::NoResponder, format!("queue {queue} has no consumer"))
+            .fix(format!("start a worker: `turno work {queue} -- PROGRAM`, or omit --fail-fast to wait for one")),
         _ => failure,
     }
 }
@@ -166,14 +166,14 @@ async fn looked_up(failure: Failure, client: &Client, queue: &str) -> Failure {
     };
     match consumers {
         0 => failure
-            .why(format!("no worker of this broker consumes the queue {queue}"))
+            .why(format!("queue {queue} has no consumer on this broker"))
             .fix(format!("start a worker: turno work {} -- PROGRAM", quoted(queue))),
         _ => failure
             .why(format!(
-                "{} the queue, and had no free slot or did not answer in time",
+                "{} the queue; none had a free slot or replied in time",
                 count(consumers, "worker consumes", "workers consume")
             ))
-            .fix(format!("raise --timeout or add workers; who is busy: turno queue consumers {}", quoted(queue))),
+            .fix(format!("raise --timeout or add workers; turno queue consumers {} shows their load", quoted(queue))),
     }
 }
 

@@ -53,7 +53,7 @@ enum RingCommand {
     &[1, 5, 78, 124],
 ))]
 struct ShowArgs {
-    /// Wait until the ring is whole, as long as --timeout says
+    /// Wait until the ring is whole, up to --timeout
     #[arg(long)]
     wait: bool,
 }
@@ -68,7 +68,7 @@ struct ShowArgs {
     &[1, 5, 78, 124],
 ))]
 struct JoinArgs {
-    /// The member to join at
+    /// Member to join at
     #[arg(value_name = "SID@HOST[:PORT]")]
     next: String,
 }
@@ -83,10 +83,10 @@ struct JoinArgs {
 ))]
 struct LeaveArgs {}
 
-/// End all brokers of the ring
+/// Stop all brokers of the ring
 ///
-/// Each passes it on and then ends as by SIGTERM. It is heard only from the machine that the broker runs on. In a ring without a
-/// secret nobody can prove that a member asked for it, so that this command asks each broker itself, at its native address.
+/// Each broker forwards the command and then stops as by SIGTERM. Only accepted from the broker's own machine. A ring without a
+/// secret cannot authenticate the command, so turno contacts each broker at its native address instead.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno ring shutdown --yes", "turno ring shutdown --yes --url turno://127.0.0.1:8103"],
@@ -141,14 +141,14 @@ async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
         if !is_settled(&view) {
             return Err(Failure::new(Code::TimedOut, "the ring is not whole yet")
                 .why(told::line(&view))
-                .fix("wait longer with --timeout; `turno ring show` tells what is known"));
+                .fix("wait longer with --timeout; `turno ring show` shows the state"));
         }
     }
     tell(&view, invocation, || text(&view, invocation))?;
     if let Some(code) = view.code.as_deref().and_then(|code| code.parse::<Code>().ok()) {
         invocation.output.hint(code.text().fix);
     } else if view.state == RingState::Off {
-        invocation.output.hint("it is in no ring now: turno ring join SID@HOST");
+        invocation.output.hint("the broker is not in a ring; join one: turno ring join SID@HOST");
     }
     Ok(0)
 }
@@ -157,7 +157,7 @@ fn text(view: &RingView, invocation: &Invocation) -> Page {
     let clock = invocation.output.clock();
     let mut facts = vec![("ring", told::line(view))];
     if !view.members.is_empty() {
-        let last = if view.whole || view.members.len() == 1 { "" } else { ", as it was last" };
+        let last = if view.whole || view.members.len() == 1 { "" } else { ", last known" };
         facts.push(("circle", format!("{}{last}", told::circle(view))));
     }
     facts.push(("this broker", format!("sid {} at {}", view.sid, one_line(&view.address))));
@@ -175,7 +175,7 @@ fn text(view: &RingView, invocation: &Invocation) -> Page {
     let kept = count(view.buffered, "publication", "publications");
     facts.push(("kept", format!("{kept}, {}", size::short(view.buffer_bytes))));
     if view.slowed {
-        facts.push(("publishers", "slowed down until publications have come round".to_owned()));
+        facts.push(("publishers", "throttled until publications have completed their round".to_owned()));
     }
     facts.push(("so far", counted(&view.counters)));
     let mut page = table::facts(&facts);
@@ -190,7 +190,7 @@ fn text(view: &RingView, invocation: &Invocation) -> Page {
 
 async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let next: Next = args.next.parse().map_err(|expected| {
-        Failure::new(Code::BadUsage, format!("{:?} is no member of a ring", args.next))
+        Failure::new(Code::BadUsage, format!("invalid ring member {:?}", args.next))
             .why(format!("expected {expected}"))
             .fix("turno ring join 3@localhost")
     })?;
@@ -199,14 +199,14 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
     if next.sid == view.sid {
         return Err(Failure::new(Code::BadUsage, format!("{next} is this broker's own sid"))
             .why("a broker joins a ring at another member")
-            .fix("name another member"));
+            .fix("choose another member"));
     }
     if is_among_others(&view) {
         if !has(&view, &next) {
             return Err(elsewhere(&view, &next));
         }
         return tell(&view, invocation, || {
-            format!("{} is in the same ring already: {}\n", next.sid, told::circle(&view))
+            format!("{} is already in the same ring: {}\n", next.sid, told::circle(&view))
         });
     }
     let view =
@@ -218,7 +218,7 @@ async fn join(args: &JoinArgs, invocation: &Invocation) -> Result<u8, Failure> {
             if view.whole && !has(&view, &next) {
                 invocation
                     .output
-                    .warn(&format!("{next} did not answer; the broker joined at a member that it knew before"));
+                    .warn(&format!("{next} did not answer; the broker joined at a member it knew from before"));
             }
             Ok(0)
         }
@@ -236,9 +236,12 @@ fn has(view: &RingView, next: &Next) -> bool {
 }
 
 fn elsewhere(view: &RingView, next: &Next) -> Failure {
-    Failure::new(Code::BadUsage, format!("the broker is in a ring without {}: {}", next.sid, told::circle(view)))
-        .why("a broker is in one ring at a time")
-        .fix("let it leave that one first: turno ring leave")
+    Failure::new(
+        Code::BadUsage,
+        format!("the broker is in a ring that does not contain {}: {}", next.sid, told::circle(view)),
+    )
+    .why("a broker is in one ring at a time")
+    .fix("leave that ring first: turno ring leave")
 }
 
 /// Whether it is known what joining comes to. The circle is known once a roll call came round.
@@ -255,9 +258,9 @@ fn without_sid(failure: Failure, next: &Next) -> Failure {
     if failure.code() != Code::NotInRing {
         return failure;
     }
-    Failure::new(Code::NotInRing, "the broker has no sid, so that it can be in no ring")
-        .why("a broker has its number in a ring from its start on")
-        .fix(format!("start it with one: turno serve --sid auto --ring-next {next}"))
+    Failure::new(Code::NotInRing, "the broker has no sid and cannot join a ring")
+        .why("a broker gets its sid at start")
+        .fix(format!("restart it: turno serve --sid auto --ring-next {next}"))
 }
 
 fn not_joined(view: &RingView, next: &Next) -> Failure {
@@ -265,7 +268,7 @@ fn not_joined(view: &RingView, next: &Next) -> Failure {
         Some(code) => told::not_joined(code, format!("the broker did not join at {next}"), &next.address),
         None => Failure::new(Code::TimedOut, format!("the broker has not joined at {next} yet"))
             .why(told::line(view))
-            .fix("`turno ring show` tells how far it is"),
+            .fix("`turno ring show` shows its progress"),
     }
 }
 
@@ -274,10 +277,10 @@ async fn leave(invocation: &Invocation) -> Result<u8, Failure> {
     let view = ask(&client, AdminCall::RingLeave {}, invocation).await?;
     let view = look_until(&client, view, invocation, |view| view.state == RingState::Off).await?;
     match view.state {
-        RingState::Off => tell(&view, invocation, || "left the ring; the broker goes on alone"),
+        RingState::Off => tell(&view, invocation, || "left the ring; the broker continues alone"),
         _ => Err(Failure::new(Code::TimedOut, "the broker has not left the ring yet")
             .why(told::line(&view))
-            .fix("`turno ring show` tells how far it is")),
+            .fix("`turno ring show` shows its progress")),
     }
 }
 
@@ -285,12 +288,12 @@ async fn shutdown(invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let view = ask(&client, AdminCall::Ring {}, invocation).await?;
     let all = count(view.members.len().max(1) as u64, "broker", "brokers");
-    confirm::ask(invocation, &format!("end all brokers of the ring, {all}?"))?;
+    confirm::ask(invocation, &format!("stop all brokers of the ring, {all}?"))?;
     if !view.secret {
         end_others(&view, invocation).await?;
     }
     let view = ask(&client, AdminCall::RingShutdown {}, invocation).await?;
-    tell(&view, invocation, || format!("the ring ends: {all}\n"))
+    tell(&view, invocation, || format!("stopping the ring: {all}\n"))
 }
 
 /// Ends every other member. If one of them cannot be asked, none is ended that has not been yet.
@@ -298,16 +301,16 @@ async fn end_others(view: &RingView, invocation: &Invocation) -> Result<(), Fail
     let mut others = Vec::new();
     for member in view.members.iter().filter(|member| member.sid != view.sid) {
         let unreachable = |why: String| {
-            Failure::new(Code::RingDown, format!("member {} cannot be asked to end", member.sid))
+            Failure::new(Code::RingDown, format!("cannot stop member {}", member.sid))
                 .why(why)
-                .fix("end it with SIGTERM, or give all members the same --ring-secret-file")
+                .fix("stop it with SIGTERM, or start all members with the same --ring-secret-file")
         };
         // What a member says of itself is not proven: it must be on this machine, and be the one that is meant.
         let is_here = |address: SocketAddr| address.ip().is_loopback();
         let native = member.native.as_deref().unwrap_or_default();
         if !native.parse().is_ok_and(is_here) {
             return Err(unreachable(
-                "the ring has no secret, and that broker has no native address on loopback".to_owned(),
+                "the ring has no secret, and that broker has no native listener on loopback".to_owned(),
             ));
         }
         let client = connect::client_at(native, invocation).await;

@@ -46,26 +46,26 @@ pub(crate) struct SendArgs {
     /// The queue
     queue: String,
 
-    /// The body; - or nothing reads what is piped in
+    /// Message body; - or no argument reads standard input
     #[arg(conflicts_with = "lines")]
     body: Option<String>,
 
     #[command(flatten)]
     flags: MessageFlags,
 
-    /// How long it is worth delivering; without it, for ever
+    /// Time to live; without it, the message does not expire
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     ttl: Option<Duration>,
 
-    /// Each line of standard input is a message of its own, sent as it comes
+    /// Send each line of standard input as a message
     #[arg(long)]
     lines: bool,
 
-    /// Take it once: sent again with the same id within an hour, it is not added (1 to 64 bytes)
+    /// Deduplication id: the same id is accepted once within an hour (1 to 64 bytes)
     #[arg(long, value_name = "ID", conflicts_with = "lines", value_parser = parse_dedup_id)]
     dedup_id: Option<String>,
 
-    /// With --lines: the dedup id of each line is PREFIX-NUMBER, so that a file can safely be sent again
+    /// With --lines: use PREFIX-NUMBER as the dedup id of each line, so that a file can safely be sent again
     #[arg(long, value_name = "PREFIX", requires = "lines", value_parser = parse_dedup_prefix)]
     dedup_prefix: Option<String>,
 }
@@ -78,7 +78,7 @@ fn parse_dedup_prefix(text: &str) -> Result<String, String> {
     if (1..=DEDUP_PREFIX_BYTES_MAX).contains(&text.len()) {
         Ok(text.to_owned())
     } else {
-        Err(format!("a prefix has 1 to {DEDUP_PREFIX_BYTES_MAX} bytes, which leaves room for the line's number"))
+        Err(format!("a prefix has 1 to {DEDUP_PREFIX_BYTES_MAX} bytes"))
     }
 }
 
@@ -107,9 +107,9 @@ fn send(client: &Client, args: &SendArgs, body: Bytes, dedup_id: Option<String>)
 async fn stored(send: SendBuilder, timeout: Duration) -> Result<Stored, Failure> {
     match tokio::time::timeout(timeout, send).await {
         Ok(stored) => Ok(stored?),
-        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not say in time that it has the message")
-            .why("it is busy or unreachable; whether it has the message is unknown")
-            .fix("look with `turno queue show QUEUE`, or try again with a longer --timeout")),
+        Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not confirm the message in time")
+            .why("it is busy or unreachable, and may or may not have the message")
+            .fix("check with `turno queue show QUEUE`, or try again with a longer --timeout")),
     }
 }
 
@@ -215,13 +215,13 @@ impl Tally {
 
     fn finish(self, invocation: &Invocation) -> Result<u8, Failure> {
         let Self { stored, duplicates, failed, unknown, .. } = self;
-        let there = if duplicates > 0 { format!(", {duplicates} of them there already") } else { String::new() };
-        let may = if unknown > 0 { format!(", {unknown} of them perhaps stored all the same") } else { String::new() };
+        let there = if duplicates > 0 { format!(", {duplicates} of them duplicates") } else { String::new() };
+        let may = if unknown > 0 { format!(", {unknown} of them possibly stored") } else { String::new() };
         let failure = self.failure.map(|(line, failure)| {
             invocation.output.note(&format!("line {line}: {}", failure.what()));
             let last = stored + failed;
             invocation.output.note(&format!("{stored} stored{there}; {failed} failed{may}"));
-            invocation.output.note(&format!("nothing after line {last} was sent"));
+            invocation.output.note(&format!("lines after {last} were not sent"));
             if stored > 0 { failure.exit_with(3) } else { failure }
         });
         match (invocation.output.format(), failure) {

@@ -101,12 +101,11 @@ fn secret(of: &str, set: Option<&Secret>, file: Option<&Path>) -> Result<Option<
         return Err(wrong(format!("both {of}.secret and {of}.secret-file are set")).fix("set one of them"));
     }
     let text = std::fs::read(path).map_err(|error| {
-        wrong(format!("{of}.secret-file {} cannot be read: {error}", path.display()))
-            .fix("look at its path and its owner")
+        wrong(format!("{of}.secret-file {} cannot be read: {error}", path.display())).fix("check its path and owner")
     })?;
     // Most programs end a file with a new line.
     let secret = Secret::new(text.trim_ascii_end());
-    let expected = || format!("{} holds no secret: expected {}", path.display(), Kind::Secret.expected());
+    let expected = || format!("{} contains no valid secret: expected {}", path.display(), Kind::Secret.expected());
     secret.map(Some).ok_or_else(|| wrong(expected()).fix("write a longer one"))
 }
 
@@ -120,7 +119,7 @@ fn refuse_to_be_open<'a>(listen: impl Iterator<Item = &'a SocketAddr>, words: &[
     let mut command: Vec<String> = vec!["turno".to_owned()];
     command.extend(words.iter().skip(1).map(|word| quoted(&word.to_string_lossy())));
     command.push("--insecure".to_owned());
-    let fix = format!("if the network is trusted: {}", command.join(" "));
+    let fix = format!("on a trusted network: {}", command.join(" "));
     Err(Failure::new(Code::InsecureListen, what).fix(fix))
 }
 
@@ -165,7 +164,7 @@ fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
     }
     if let Some(data) = &settings.data {
         facts.push(("data", data.display().to_string()));
-        facts.push(("persistence", "disk: a send is answered once it is stored".to_owned()));
+        facts.push(("persistence", "disk: sends are stored before they are acknowledged".to_owned()));
     } else {
         facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
     }
@@ -178,11 +177,11 @@ fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
     let told = [
         (
             ended.returned,
-            "waiting request was given back to its caller",
-            "waiting requests were given back to their callers",
+            "waiting request was returned to its caller",
+            "waiting requests were returned to their callers",
         ),
         (ended.cut, "delivery was cut short", "deliveries were cut short"),
-        (ended.lost, "message in memory ended with the broker", "messages in memory ended with the broker"),
+        (ended.lost, "message in memory was discarded", "messages in memory were discarded"),
     ];
     for (number, one, many) in told.into_iter().filter(|(number, ..)| *number > 0) {
         match logged {
@@ -260,8 +259,8 @@ mod tests {
         let table = [
             (secret, good, "both"),
             (None, missing, "cannot be read"),
-            (None, file("short", b"short\n"), "16 to 1024 bytes"),
-            (None, file("empty", b""), "16 to 1024 bytes"),
+            (None, file("short", b"short\n"), "16 to 1024 random bytes"),
+            (None, file("empty", b""), "16 to 1024 random bytes"),
         ];
         for (secret, path, expected) in table {
             let failure = read(secret.as_ref(), path.as_ref()).unwrap_err();

@@ -33,22 +33,22 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
         };
         invocation.output.one(&StatusDocument { broker: &view }, &view.name, || text(&view, invocation))?;
         if view.maintenance {
-            invocation.output.hint("it takes no work until `turno resume`");
+            invocation.output.hint("the broker accepts no work until `turno resume`");
         } else if view.memory.is_short(view.bytes_max) && view.memory.is_mostly_dead() {
             invocation.output.hint(
-                "dead letters fill the memory, and new messages are refused: turno queue ls, then \
-                 turno queue dead retry QUEUE --all or turno queue dead purge QUEUE --all",
+                "dead letters fill the memory, so new messages are refused: turno queue ls, then turno queue dead \
+                     retry QUEUE --all or turno queue dead purge QUEUE --all",
             );
         } else if view.workers == 0 && view.ready > 0 {
-            invocation.output.hint("messages wait and no worker is there: turno queue ls");
+            invocation.output.hint("messages are waiting and no worker is connected: turno queue ls");
         } else if view.ring.as_deref().is_some_and(told::is_broken) {
-            invocation.output.hint("what is known of the ring: turno ring show");
+            invocation.output.hint("state of the ring: turno ring show");
         } else if view.links_down > 0 {
-            invocation.output.hint("why links are down: turno link ls");
+            invocation.output.hint("some links are down: turno link ls");
         } else if view.dead > 0 {
-            invocation
-                .output
-                .hint("dead letters stay until somebody decides: turno queue ls, then turno queue dead ls QUEUE");
+            invocation.output.hint(
+                "dead letters are kept until you retry or purge them: turno queue ls, then turno queue dead ls QUEUE",
+            );
         }
         Ok(0)
     })
@@ -65,7 +65,7 @@ fn state(broker: &BrokerView) -> &'static str {
 
 fn jobs(broker: &BrokerView) -> String {
     let JobsView { known, unfinished, tasks_running, tasks_lost } = &broker.jobs;
-    let lost = if *tasks_lost > 0 { format!(" ({tasks_lost} of a lost worker)") } else { String::new() };
+    let lost = if *tasks_lost > 0 { format!(" ({tasks_lost} on a lost worker)") } else { String::new() };
     format!("{known}, {unfinished} unfinished, {} running{lost}", count(*tasks_running, "task", "tasks"))
 }
 
@@ -82,7 +82,7 @@ fn links(broker: &BrokerView) -> String {
     match (broker.links_up, broker.links_wanted, broker.links_down) {
         (0, 0, _) => "none".to_owned(),
         (up, _, 0) => format!("{up} up"),
-        (up, wanted, down) => format!("{up} up, {down} of {wanted} wanted down"),
+        (up, wanted, down) => format!("{up} up, {down} of {wanted} configured down"),
     }
 }
 
@@ -104,7 +104,7 @@ fn memory(broker: &BrokerView) -> String {
     let parts = parts.into_iter().filter(|(_, bytes)| *bytes > 0);
     let parts: Vec<String> = parts.map(|(name, bytes)| format!("{name} {}", size::short(bytes))).collect();
     let events =
-        [(waiting, "connections wait for memory"), (refused, "frames refused"), (closed, "connections closed")];
+        [(waiting, "connections waiting for memory"), (refused, "frames refused"), (closed, "connections closed")];
     let events = events.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("; {count} {what}"));
     let list = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let (used, most) = (size::short(used), size::short(broker.bytes_max));

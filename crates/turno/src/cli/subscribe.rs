@@ -41,23 +41,23 @@ const LAST_PRINTING: Duration = Duration::from_secs(1);
     &[1, 5, 78, 124, 130, 143],
 ))]
 pub(crate) struct SubArgs {
-    /// Which topics
+    /// Topic filters
     #[arg(required = true, value_name = "FILTER")]
     filters: Vec<String>,
 
-    /// The body only, as it is, without an end of line
+    /// Print the body only, without a newline
     #[arg(long)]
     raw: bool,
 
-    /// End after N events
+    /// Exit after N events
     #[arg(short = 'n', long = "count", value_name = "N", value_parser = parse_count)]
     count: Option<u64>,
 
-    /// Filters are the beginnings of topics, byte by byte
+    /// Treat filters as byte prefixes of topics
     #[arg(long)]
     prefix: bool,
 
-    /// End instead of missing events that come too fast (slow_reader) or while the connection is lost (connection_lost)
+    /// Exit instead of missing events: slow_reader if they arrive too fast, connection_lost on a lost connection
     #[arg(long)]
     or_close: bool,
 }
@@ -74,14 +74,14 @@ pub(crate) fn run(args: &SubArgs, invocation: &Invocation) -> Result<u8, Failure
         let mut subscription = match tokio::time::timeout(invocation.global.timeout(), listening).await {
             Ok(subscription) => subscription?,
             Err(_) => {
-                return Err(Failure::new(Code::TimedOut, "the broker did not take the filters in time")
-                    .why("it is busy or the network is slow")
+                return Err(Failure::new(Code::TimedOut, "the broker did not confirm the filters in time")
+                    .why("the broker is busy, or the network is slow")
                     .fix("try again with a longer --timeout"));
             }
         };
         let more = if args.prefix { "…" } else { "" };
         let filters: Vec<String> = args.filters.iter().map(|filter| format!("{filter}{more}")).collect();
-        invocation.output.note(&format!("listening to {}", filters.join(", ")));
+        invocation.output.note(&format!("subscribed to {}", filters.join(", ")));
         let mut listener =
             Listener { args, invocation, printer: Printer::start(), heard: 0, dropped: 0, kept: Vec::new() };
         let end = listener.listen(&mut subscription, &mut signals).await;
@@ -125,10 +125,10 @@ impl Listener<'_> {
                 Received::Dropped(missing) => {
                     self.dropped += missing;
                     let are = count(missing, "event is", "events are");
-                    self.invocation.output.warn(&format!("{are} missing: they came too fast"));
+                    self.invocation.output.warn(&format!("{are} missing: this subscriber was too slow"));
                 }
                 Received::Reconnected => {
-                    self.invocation.output.warn("connected again; what was published meanwhile is missing");
+                    self.invocation.output.warn("reconnected; events published in the meantime are missing");
                 }
                 _ => {}
             }
@@ -170,9 +170,9 @@ fn over(error: turno_client::Error) -> Failure {
 }
 
 fn lost() -> Failure {
-    Failure::new(Code::ConnectionLost, "the connection to the broker was lost, and events may be missing")
-        .why("the broker ended or the network broke, and --or-close ends rather than miss something")
-        .fix("listen again; without --or-close `turno sub` connects again by itself")
+    Failure::new(Code::ConnectionLost, "lost the connection to the broker; events may be missing")
+        .why("the broker stopped or the network failed, and --or-close was given")
+        .fix("subscribe again; without --or-close, `turno sub` reconnects automatically")
 }
 
 /// Prints on a thread of its own: the connection lives while nobody takes what is printed.

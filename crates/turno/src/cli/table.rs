@@ -130,12 +130,12 @@ fn find<R: Row>(name: &str) -> Result<&'static Column<R>, Failure> {
     let typed = name.trim().to_lowercase();
     let keys = || R::COLUMNS.iter().map(|column| column.key);
     R::COLUMNS.iter().find(|column| column.key == typed).ok_or_else(|| {
-        let what = format!("there is no column {name:?}");
+        let what = format!("unknown column {name:?}");
         let fix = match nearest(&typed, keys()) {
             Some(near) => format!("did you mean {near}?"),
-            None => format!("choose among {}", keys().collect::<Vec<_>>().join(",")),
+            None => format!("choose from {}", keys().collect::<Vec<_>>().join(",")),
         };
-        Failure::new(Code::BadUsage, what).why("--columns takes the columns of this listing").fix(fix)
+        Failure::new(Code::BadUsage, what).why("--columns takes columns of this listing").fix(fix)
     })
 }
 

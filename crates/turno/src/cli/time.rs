@@ -11,10 +11,10 @@ pub(crate) use turno_proto::model::text::short;
 /// How moments are shown to people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TimeStyle {
-    /// How long ago, or in how long
+    /// Relative to now
     #[default]
     Relative,
-    /// Date and time of this machine's zone
+    /// Local date and time
     Local,
     /// Date and time in UTC
     Utc,

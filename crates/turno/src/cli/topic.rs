@@ -46,11 +46,11 @@ enum TopicCommand {
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno topic ls", "turno topic ls --json"], &[1, 5, 78, 124]))]
 struct LsArgs {
-    /// At most N; --after takes the last topic for the next page
+    /// List at most N; --after TOPIC continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
 
-    /// Only topics that come after this one
+    /// Only topics after this one
     #[arg(long, value_name = "TOPIC")]
     after: Option<String>,
 }
@@ -62,7 +62,7 @@ struct LsArgs {
     &[1, 5, 78, 124],
 ))]
 struct SubscribersArgs {
-    /// Only those to whom an event about it would go
+    /// Only subscribers that would receive an event on this topic
     topic: Option<String>,
 }
 
@@ -73,10 +73,10 @@ struct SubscribersArgs {
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno topic create desk-7 'news.*' weather"], &[1, 5, 78, 124]))]
 struct CreateArgs {
-    /// What it is known by
+    /// Subscriber id
     id: String,
 
-    /// Which topics it wants
+    /// Topic filters
     #[arg(required = true, value_name = "FILTER")]
     filters: Vec<String>,
 }
@@ -90,14 +90,14 @@ struct CreateArgs {
     &[1, 3, 4, 5, 78, 124],
 ))]
 struct RecvArgs {
-    /// What it is known by
+    /// Subscriber id
     id: String,
 
-    /// At most N events; without it, all that wait
+    /// Fetch at most N events [default: all waiting events]
     #[arg(short = 'n', long = "count", value_name = "N", value_parser = parse_count)]
     count: Option<u64>,
 
-    /// If there is nothing, wait for it until --timeout
+    /// If no event is waiting, wait for one until --timeout
     #[arg(long)]
     wait: bool,
 }
@@ -106,7 +106,7 @@ struct RecvArgs {
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno topic destroy desk-7"], &[1, 4, 5, 78, 124]))]
 struct DestroyArgs {
-    /// What it is known by
+    /// Subscriber id
     id: String,
 }
 
@@ -149,7 +149,7 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     };
     invocation.output.rows(&TopicListDocument { topics: &rows, next }, &rows)?;
     if rows.is_empty() {
-        invocation.output.hint("nothing was published yet; try: turno pub news hello");
+        invocation.output.hint("nothing has been published; try: turno pub news hello");
     }
     Ok(0)
 }
@@ -176,7 +176,7 @@ async fn subscribers(args: &SubscribersArgs, invocation: &Invocation) -> Result<
     }
     invocation.output.rows(&SubscriberListDocument { subscribers: &rows, next: None }, &rows)?;
     if rows.is_empty() {
-        invocation.output.hint("nobody listens at this broker; try: turno sub '>'");
+        invocation.output.hint("no subscribers on this broker; try: turno sub '>'");
     }
     Ok(0)
 }
@@ -190,7 +190,7 @@ async fn create(args: &CreateArgs, invocation: &Invocation) -> Result<u8, Failur
         latest = Some(one(ask(&client, call, invocation).await.map_err(|failure| bad_id(failure, &args.id))?)?);
     }
     let subscriber = latest.ok_or_else(|| Failure::of(Code::BadUsage))?;
-    tell(&subscriber, "listens to", invocation)?;
+    tell(&subscriber, "subscribed to", invocation)?;
     invocation.output.hint(&format!("turno topic recv {}", args.id));
     Ok(0)
 }
@@ -199,7 +199,7 @@ async fn destroy(args: &DestroyArgs, invocation: &Invocation) -> Result<u8, Fail
     let client = connect::client(invocation).await?;
     let call = AdminCall::TopicDestroy { id: args.id.clone() };
     let subscriber = one(ask(&client, call, invocation).await.map_err(|failure| nobody(failure, &args.id))?)?;
-    tell(&subscriber, "is gone; it listened to", invocation)?;
+    tell(&subscriber, "removed; it was subscribed to", invocation)?;
     Ok(0)
 }
 
@@ -217,8 +217,8 @@ fn tell(subscriber: &SubscriberView, what: &str, invocation: &Invocation) -> Res
 
 fn bad_id(failure: Failure, id: &str) -> Failure {
     match failure.code() {
-        Code::BadName => Failure::new(Code::BadName, format!("{id:?} is no id of a subscriber"))
-            .why(format!("it has 1 to {} bytes, without white space", limits::FETCHER_ID_BYTES_MAX))
+        Code::BadName => Failure::new(Code::BadName, format!("invalid subscriber id {id:?}"))
+            .why(format!("an id has 1 to {} bytes and no white space", limits::FETCHER_ID_BYTES_MAX))
             .fix("choose one like desk-7"),
         _ => failure,
     }
@@ -226,8 +226,8 @@ fn bad_id(failure: Failure, id: &str) -> Failure {
 
 fn nobody(failure: Failure, id: &str) -> Failure {
     match failure.code() {
-        Code::NotFound => Failure::new(Code::NotFound, format!("there is no subscriber {id:?}"))
-            .why("it was not created, or the broker was started since")
+        Code::NotFound => Failure::new(Code::NotFound, format!("subscriber {id:?} does not exist"))
+            .why("it was not created, or the broker has restarted since")
             .fix(format!("turno topic create {id} FILTER")),
         _ => failure,
     }
@@ -251,8 +251,8 @@ async fn recv(args: &RecvArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let end = match end {
         Err(failure) if printed == 0 => return Err(failure),
         Ok(()) if printed == 0 && args.wait => {
-            return Err(Failure::new(Code::TimedOut, format!("no event came for {} in time", args.id))
-                .why("nothing was published that one of its filters matches")
+            return Err(Failure::new(Code::TimedOut, format!("no event for {} in time", args.id))
+                .why("no published event matched its filters")
                 .fix("wait longer with --timeout; `turno topic subscribers` shows the filters"));
         }
         // What was fetched is gone from the broker, and so it is shown, whatever came then.
@@ -285,7 +285,7 @@ async fn fetch(
         let AdminAnswer::Events { events, missed, left } = answer else { return Err(connect::unexpected(&answer)) };
         if missed > 0 {
             let are = count(missed, "event is", "events are");
-            invocation.output.warn(&format!("{are} missing: too many waited"));
+            invocation.output.warn(&format!("{are} missing: too many were waiting"));
         }
         fetched.missed += missed;
         fetched.left = left;

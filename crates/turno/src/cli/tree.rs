@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::bench::BenchArgs;
 use super::broadcast::BroadcastArgs;
@@ -12,6 +12,7 @@ use super::doctor::DoctorArgs;
 use super::drain::{DrainArgs, ResumeArgs};
 use super::explain::ExplainArgs;
 use super::global::Global;
+use super::help;
 use super::job::JobArgs;
 use super::job::submit::SubmitArgs;
 use super::link::LinkArgs;
@@ -30,6 +31,9 @@ use super::version::VersionArgs;
 use super::work::WorkArgs;
 use super::worker::WorkerArgs;
 
+/// The first commands of a newcomer.
+const START: &str = "To start: `turno serve`, then `turno work hello --echo` and `turno request hello hi`.";
+
 /// One broker for requests, queues, topics and jobs
 #[derive(Debug, Parser)]
 #[command(
@@ -38,7 +42,8 @@ use super::worker::WorkerArgs;
     arg_required_else_help = true,
     subcommand_required = true,
     max_term_width = 110,
-    after_help = "Start with `turno serve`; then `turno work hello --echo` and `turno request hello hi`."
+    after_help = START,
+    after_long_help = format!("{}\n{START}", help::global_options())
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -77,20 +82,25 @@ pub(crate) enum Command {
     Version(VersionArgs),
 }
 
-/// The definition, for completions and manual.
+/// The definition, also for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    Cli::command().mut_subcommands(with_short_note)
 }
 
-/// Reads what was typed.
+/// Every command ends its short help with the way to the long one.
+fn with_short_note(command: clap::Command) -> clap::Command {
+    command.after_help(help::SHORT_NOTE).mut_subcommands(with_short_note)
+}
+
+/// Parses the command line.
 pub(crate) fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(words)
+    let mut matches = command().try_get_matches_from(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::help;
 
     fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
         let mut subs = command.get_subcommands().filter(|sub| sub.get_name() != "help").peekable();
@@ -202,7 +212,7 @@ mod tests {
             let (_, notes) = help.split_once(help::EXAMPLES).unwrap_or_else(|| panic!("{path} has no example"));
             let (examples, exits) = notes.split_once(help::EXIT_STATUS).unwrap();
             assert!(examples.lines().any(|line| line.trim().starts_with(&path)), "{path}: {examples}");
-            assert!(exits.contains("0   done") && exits.contains("2   wrong usage"), "{path}: {exits}");
+            assert!(exits.contains("0   done") && exits.contains("2   invalid usage"), "{path}: {exits}");
             for argument in leaf.get_arguments().filter(|argument| !argument.is_hide_set()) {
                 assert!(argument.get_help().is_some(), "{path} {} has no help", argument.get_id());
             }

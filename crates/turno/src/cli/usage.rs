@@ -119,7 +119,7 @@ mod tests {
         let table = [
             ("turno nonsense", "unrecognized subcommand 'nonsense'"),
             ("turno queue ls --nonsense", "unexpected argument '--nonsense' found"),
-            ("turno --timeout 5 status", "a duration is written like"),
+            ("turno --timeout 5 status", "invalid duration"),
             ("turno", "a command is missing"),
         ];
         for (line, expected) in table {

@@ -43,9 +43,9 @@ pub(crate) struct Place {
 pub(crate) enum NoWay {
     #[error(transparent)]
     Broker(#[from] Error),
-    #[error("the broker at {0} has no listener for job workers")]
+    #[error("the broker at {0} has no job worker listener")]
     NoForeman(Address),
-    #[error("the foreman at {place} cannot be reached: {why}")]
+    #[error("cannot reach the job worker listener at {place}: {why}")]
     Unreachable { place: String, why: String },
 }
 
@@ -234,7 +234,7 @@ async fn turn(stream: &TcpStream, bytes: &mut Vec<u8>, out: &mut Vec<u8>) -> io:
     }
     bytes.reserve(READ_BYTES);
     match stream.try_read_buf(bytes) {
-        Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the foreman closed it")),
+        Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the broker closed it")),
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(error) => Err(error),

@@ -69,9 +69,9 @@ pub(crate) struct Settings {
 /// Why a hand cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CannotBegin {
-    #[error("no directory for the worker")]
+    #[error("cannot create the worker's directory")]
     Scratch(#[source] std::io::Error),
-    #[error("the watcher of this worker does not start")]
+    #[error("cannot start the worker's watcher")]
     Guard(#[source] std::io::Error),
     #[error(transparent)]
     Slots(#[from] TooManyProcs),
@@ -222,7 +222,7 @@ impl Hand {
         let now = Instant::now();
         self.end.handle_timeout(self.now());
         if !self.known && self.began + Duration::from_millis(FOREMAN_HELLO_MS) <= now {
-            self.not_greeted("it does not greet");
+            self.not_greeted("no handshake");
         }
         if self.idle_at().is_some_and(|at| at <= now) {
             if self.queues.in_flight() > 0 {
@@ -337,9 +337,9 @@ impl Hand {
                 }
                 WorkerEvent::Reported(task) => debug!(job = task.job, task = task.task, "its end is known"),
                 WorkerEvent::NotReported { id, code } => {
-                    info!(job = id.job, task = id.task, %code, "the foreman does not want to know how a task ended");
+                    info!(job = id.job, task = id.task, %code, "the broker rejected a task result");
                 }
-                WorkerEvent::Note(note) => debug!(%note, "the foreman and this worker disagree"),
+                WorkerEvent::Note(note) => debug!(%note, "the broker and this worker disagree"),
                 WorkerEvent::Close(reason) => {
                     self.end.take_output(self.link.out());
                     self.link.close();

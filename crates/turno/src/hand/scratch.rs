@@ -68,7 +68,7 @@ pub(super) fn remove(path: &Path) {
     match std::fs::remove_dir_all(path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => warn!(path = %path.display(), %error, "a directory cannot be removed"),
+        Err(error) => warn!(path = %path.display(), %error, "cannot remove a directory"),
     }
 }
 

@@ -17,8 +17,8 @@ impl Exit {
     pub(crate) fn of(waited: Option<io::Result<ExitStatus>>) -> Result<Self, String> {
         match waited {
             Some(Ok(status)) => Ok(Self { code: status.code(), signal: status.signal() }),
-            Some(Err(error)) => Err(format!("the program cannot be waited for: {error}")),
-            None => Err("killed, and the system has not ended it yet".to_owned()),
+            Some(Err(error)) => Err(format!("cannot wait for the program: {error}")),
+            None => Err("killed, but still running".to_owned()),
         }
     }
 

@@ -49,7 +49,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Option<Input>, 
         Frame::Ok { .. } => Ok(None),
         Frame::Error { seq: handle, code, .. } => {
             if log_limit::admits(Kind::LinkQueue) {
-                warn!(conn = conn.index, handle, %code, "a queue cannot be opened at the other end of a link");
+                warn!(conn = conn.index, handle, %code, "cannot open a queue over a link");
             }
             Ok(None)
         }

@@ -69,7 +69,7 @@ impl Line {
         if let (Phase::Open, Talk::Link(talk)) = (phase, &self.talk)
             && log_limit::admits(Kind::Link)
         {
-            info!(name = talk.name, address = self.address, %code, "a link has ended");
+            info!(name = talk.name, address = self.address, %code, "link down");
         }
     }
 }
@@ -180,7 +180,7 @@ impl<D: Desk> Switchboard<D> {
             talk.name.clone_from(&name);
         }
         if log_limit::admits(Kind::Link) {
-            info!(name, %broker, address, dialled = target.is_some(), "a link is up");
+            info!(name, %broker, address, dialled = target.is_some(), "link up");
         }
         Some(Input::Linked { conn, target, neighbour: Neighbour { broker, name, address, payload_max } })
     }

@@ -186,7 +186,7 @@ impl<D: Desk> Switchboard<D> {
         if let Input::Ring { input } = &input
             && let RingInput::DialFailed { target, code } = *input
         {
-            debug!(target, %code, "a member of the ring is not reached");
+            debug!(target, %code, "cannot reach a ring member");
             if self.lines.ring.wanted.remove(&target).is_none() {
                 return;
             }

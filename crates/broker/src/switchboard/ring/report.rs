@@ -58,29 +58,29 @@ impl RingReport {
 pub(in super::super) fn log_news(news: &RingNews) {
     match news {
         RingNews::State { from, to, why } => {
-            info!(from = from.name(), to = to.name(), why, "the ring: another state");
+            info!(from = from.name(), to = to.name(), why, "ring state changed");
         }
         RingNews::Whole { members, came, went } => {
-            info!(members = list(members), came = list(came), went = list(went), "the ring is whole");
+            info!(members = list(members), came = list(came), went = list(went), "ring is whole");
         }
-        RingNews::Healed { next } => info!(%next, "the ring closed around a member that had fallen"),
-        RingNews::Waits { code } => warn!(%code, "the ring cannot be joined yet: trying again each second"),
-        RingNews::Merge { contact } => info!(%contact, "two rings become one"),
+        RingNews::Healed { next } => info!(%next, "the ring healed around a lost member"),
+        RingNews::Waits { code } => warn!(%code, "cannot join the ring yet: retrying every second"),
+        RingNews::Merge { contact } => info!(%contact, "two rings are merging"),
         RingNews::Refused { peer, code } => {
             let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
             if log_limit::admits(Kind::RingRefused) {
-                warn!(peer, %code, "the ring: somebody was refused");
+                warn!(peer, %code, "ring: refused a connection");
             }
         }
         RingNews::Unproven { peer, claim } => {
             let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
-            warn!(peer, claim, "the ring: ignored, since without ring.secret nothing proves who said it");
+            warn!(peer, claim, "ring: ignored an unauthenticated message (no ring.secret)");
         }
         RingNews::Missed { origin, count } => {
-            warn!(%origin, count, "the ring: publications went round while this broker was not in it");
+            warn!(%origin, count, "ring: missed publications while out of the ring");
         }
         RingNews::Overdue { seq, millis } => {
-            warn!(seq, millis, "the ring: a publication has not come round for long");
+            warn!(seq, millis, "ring: a publication has not completed its round for a long time");
         }
     }
 }

@@ -79,8 +79,8 @@ fn a_refusal_in_the_greeting_moves_on() {
             Frame::Config { seq: 1, config: Box::new(Config { version: 9, ..config() }) },
             Code::VersionMismatch.text().what,
         ),
-        (Frame::Ok { seq: 1 }, "it sent OK in the greeting"),
-        (Frame::Ping { seq: 1 }, "it sent PING, which only peers send"),
+        (Frame::Ok { seq: 1 }, "the broker sent OK during the handshake"),
+        (Frame::Ping { seq: 1 }, "the broker sent PING, which only clients and workers may send"),
     ];
     for (frame, reason) in table {
         let mut rig = Rig::new(&["a", "b"]);

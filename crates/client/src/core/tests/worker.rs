@@ -68,7 +68,10 @@ fn a_refused_worker_reports_it_and_tries_the_next_broker() {
             rig.events(),
             [
                 Event::NotRegistered { code: Code::TooManyQueues, detail: "full".to_owned() },
-                Event::Lost { address: tcp("a"), reason: "it does not take this worker: too_many_queues".to_owned() },
+                Event::Lost {
+                    address: tcp("a"),
+                    reason: "the broker rejected this worker: too_many_queues".to_owned()
+                },
                 Event::Disconnect { flush: false },
                 Event::Connect { address: tcp("b") },
             ],

@@ -88,45 +88,43 @@ pub enum JobReason {
 impl fmt::Display for JobReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held => f.write_str("it is held until somebody releases it"),
+            Self::Held => f.write_str("held until released"),
             Self::After { jobs } => {
                 let ids: Vec<String> = jobs.iter().map(JobId::to_string).collect();
                 let noun = if ids.len() == 1 { "job" } else { "jobs" };
                 write!(f, "{noun} {} must end first", ids.join(", "))
             }
             Self::Missed { job, when: AfterWhen::Failed } => {
-                write!(f, "it depends on the failure of job {job}, which did not fail")
+                write!(f, "it depends on the failure of job {job}, which succeeded")
             }
             Self::Missed { job, when: AfterWhen::Ok | AfterWhen::Any } => {
                 write!(f, "it depends on job {job}, which did not finish")
             }
-            Self::NoWorker => f.write_str("no worker for jobs is connected"),
+            Self::NoWorker => f.write_str("no job worker is connected"),
             Self::NoLabels { labels } => {
-                write!(f, "no worker has the labels it asks for: {}", labels.join(", "))
+                write!(f, "no worker has the required labels: {}", labels.join(", "))
             }
             Self::Unready { workers } => {
-                let rest =
-                    |has, they| format!("{has} room, but cannot be given anything until {they} answered or rested");
-                let (one, many) = (rest("worker has", "it has"), rest("workers have", "they have"));
-                f.write_str(&count(u64::from(*workers), &one, &many))
+                let workers = count(u64::from(*workers), "worker has", "workers have");
+                write!(f, "{workers} free slots, but must answer or recover before getting more")
             }
             Self::Kept { job, worker } => {
-                write!(f, "{worker} has room and is kept free for a task of job {job}, which takes more")
+                write!(f, "{worker} has free slots, reserved for a larger task of job {job}")
             }
-            Self::Storing => f.write_str("what was asked for is on its way to the disk"),
+            Self::Storing => f.write_str("waiting for the disk"),
             Self::TooWide { slots, largest } => {
                 write!(f, "a task takes {slots} slots, and the largest worker has {largest}")
             }
             Self::Busy { slots, ahead } => {
-                write!(f, "all {slots} slots are taken, and {ahead} tasks of other jobs go first")
+                write!(f, "all {slots} slots are in use, and {ahead} tasks of other jobs are ahead")
             }
-            Self::MaxParallel { max } => write!(f, "as many of its tasks run as may at a time: {max}"),
-            Self::MaxFailures { max } => write!(f, "more of its tasks failed than may: {max}"),
+            Self::MaxParallel { max } => write!(f, "the limit of {max} running tasks is reached"),
+            Self::MaxFailures { max } => write!(f, "more than {max} of its tasks failed"),
             Self::Backoff { in_seconds } => {
-                write!(f, "its tasks failed and are tried again, the first in {}", short(in_seconds.duration()))
+                write!(f, "its failed tasks are waiting for their retry, the first in {}", short(in_seconds.duration()))
             }
             Self::Draining => f.write_str("the broker is drained"),
-            Self::Disk => f.write_str("the broker's disk takes nothing"),
+            Self::Disk => f.write_str("the broker's disk is full"),
         }
     }
 }
@@ -143,26 +141,26 @@ mod tests {
     fn every_reason_has_a_word_and_a_sentence() {
         let jobs = vec![JobId(3), JobId(4)];
         let table = [
-            (JobReason::Held, "held", "it is held until somebody releases it"),
+            (JobReason::Held, "held", "held until released"),
             (JobReason::After { jobs }, "after", "jobs 3, 4 must end first"),
             (JobReason::After { jobs: vec![JobId(3)] }, "after", "job 3 must end first"),
-            (JobReason::NoWorker, "no_worker", "no worker for jobs is connected"),
+            (JobReason::NoWorker, "no_worker", "no job worker is connected"),
             (
                 JobReason::NoLabels { labels: vec!["gpu=yes".to_owned()] },
                 "no_labels",
-                "no worker has the labels it asks for: gpu=yes",
+                "no worker has the required labels: gpu=yes",
             ),
             (
                 JobReason::Unready { workers: 2 },
                 "unready",
-                "2 workers have room, but cannot be given anything until they have answered or rested",
+                "2 workers have free slots, but must answer or recover before getting more",
             ),
             (
                 JobReason::Kept { job: JobId(9), worker: "w1".to_owned() },
                 "kept",
-                "w1 has room and is kept free for a task of job 9, which takes more",
+                "w1 has free slots, reserved for a larger task of job 9",
             ),
-            (JobReason::Storing, "storing", "what was asked for is on its way to the disk"),
+            (JobReason::Storing, "storing", "waiting for the disk"),
             (
                 JobReason::TooWide { slots: 9, largest: 8 },
                 "too_wide",
@@ -171,17 +169,17 @@ mod tests {
             (
                 JobReason::Busy { slots: 64, ahead: 3 },
                 "busy",
-                "all 64 slots are taken, and 3 tasks of other jobs go first",
+                "all 64 slots are in use, and 3 tasks of other jobs are ahead",
             ),
-            (JobReason::MaxParallel { max: 4 }, "max_parallel", "as many of its tasks run as may at a time: 4"),
-            (JobReason::MaxFailures { max: 4 }, "max_failures", "more of its tasks failed than may: 4"),
+            (JobReason::MaxParallel { max: 4 }, "max_parallel", "the limit of 4 running tasks is reached"),
+            (JobReason::MaxFailures { max: 4 }, "max_failures", "more than 4 of its tasks failed"),
             (
                 JobReason::Backoff { in_seconds: Seconds::from_millis(1_500) },
                 "backoff",
-                "its tasks failed and are tried again, the first in 1.5s",
+                "its failed tasks are waiting for their retry, the first in 1.5s",
             ),
             (JobReason::Draining, "draining", "the broker is drained"),
-            (JobReason::Disk, "disk", "the broker's disk takes nothing"),
+            (JobReason::Disk, "disk", "the broker's disk is full"),
         ];
         for (reason, word, text) in table {
             let shown = serde_json::to_value(Because(reason)).unwrap();

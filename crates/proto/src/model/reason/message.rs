@@ -34,7 +34,7 @@ pub enum Reason {
         brokers: u64,
         /// Slots there that messages from here have in use.
         used: u64,
-        /// Messages of the queue that go first.
+        /// Messages of the queue that are ahead.
         ahead: u64,
     },
     /// No worker consumes the queue any more: those that did were dropped, and have not asked for it again.
@@ -50,7 +50,7 @@ pub enum Reason {
         name: String,
         /// Its slots in use.
         used: u64,
-        /// Messages of the queue that go first.
+        /// Messages of the queue that are ahead.
         ahead: u64,
     },
     /// Nobody has the queue: whoever left it has not settled all yet, or what it had is on its way back. Others wait
@@ -86,7 +86,7 @@ pub enum Reason {
         workers: u64,
         /// Their slots in use.
         used: u64,
-        /// Messages of the queue that go first.
+        /// Messages of the queue that are ahead.
         ahead: u64,
         /// Those of the consumers that get one delivery at a time, because they were dropped before.
         #[serde(default)]
@@ -186,15 +186,17 @@ fn told(reason: &Reason) -> String {
     match reason {
         Reason::NoWorker => "no worker consumes the queue".to_owned(),
         Reason::WorkersDropped { workers } => {
-            format!("no worker consumes the queue: {} because deliveries expired", were_dropped(*workers))
+            format!("no worker consumes the queue: {} after expired deliveries", were_dropped(*workers))
         }
-        Reason::WorkersGreeting { workers: 1 } => "the only consumer has not finished its greeting".to_owned(),
-        Reason::WorkersGreeting { workers } => format!("none of the {workers} consumers has finished its greeting"),
-        Reason::WorkersDraining { workers: 1 } => "the only consumer is draining and takes no new work".to_owned(),
-        Reason::WorkersDraining { workers } => format!("all {workers} consumers are draining and take no new work"),
+        Reason::WorkersGreeting { workers: 1 } => "the only consumer has not completed its handshake".to_owned(),
+        Reason::WorkersGreeting { workers } => format!("none of the {workers} consumers has completed its handshake"),
+        Reason::WorkersDraining { workers: 1 } => "the only consumer is draining and accepts no new work".to_owned(),
+        Reason::WorkersDraining { workers } => format!("all {workers} consumers are draining and accept no new work"),
         Reason::LinksDown { down, wanted } => links_down(*down, *wanted),
         Reason::TooLong { bytes, largest } => {
-            format!("no worker here takes it; brokers that have some take {largest} bytes at most, and it has {bytes}")
+            format!(
+                "no worker here has a free slot, and linked brokers accept at most {largest} bytes; the message has {bytes}"
+            )
         }
         Reason::FarBusy { brokers, used, ahead } => far_busy(*brokers, *used, *ahead),
         Reason::AllBusy { workers, used, ahead, probing, dropped, not_reading, brokers } => {
@@ -203,34 +205,36 @@ fn told(reason: &Reason) -> String {
         }
         Reason::ExclusiveBusy { worker, name, used, ahead } => {
             let (used, first) = (count(*used, "slot in use", "slots in use"), go_first(*ahead));
-            format!("worker {worker} ({name}) has the queue to itself and is busy ({used}), {first}")
+            format!("the queue is exclusive to worker {worker} ({name}), which is busy ({used}), {first}")
         }
         Reason::NotFree { in_flight, waiters } => {
-            format!("nobody has the queue before all of it is settled ({in_flight} in flight, {waiters} standing by)")
+            format!(
+                "the exclusive queue changes hands once its deliveries are settled ({in_flight} in flight, {waiters} on standby)"
+            )
         }
         Reason::KeptFor { worker, name, .. } => {
-            format!("the queue is free and kept for worker {worker} ({name}), which has not taken it yet")
+            format!("the queue is free and reserved for worker {worker} ({name}), which has not taken it yet")
         }
         Reason::Behind { ahead } => {
             format!("{}{} too", at_least(*ahead), count(*ahead, "message before it waits", "messages before it wait"))
         }
         Reason::TooCostly { cost, largest } => {
-            format!("it takes {cost} slots, and the largest consumer has {largest}")
+            format!("it needs {cost} slots, and the largest consumer has {largest}")
         }
         Reason::Reserved { worker, cost, free } => {
             format!("it waits for {cost} free slots at worker {worker}, which has {free} free now")
         }
-        Reason::AtWorker { worker, name, .. } => format!("worker {worker} ({name}) works on it"),
+        Reason::AtWorker { worker, name, .. } => format!("worker {worker} ({name}) is processing it"),
         Reason::AtLink { name, .. } => {
-            format!("it crossed to broker {}, for a worker there or further on", one_line(name))
+            format!("forwarded to broker {}", one_line(name))
         }
         Reason::AtConsumers { consumers, open, brokers } => at_consumers(*consumers, *open, *brokers),
         Reason::StoppingAtLink { name, .. } => {
-            format!("it is over for its caller, and broker {}, which it crossed to, was told to stop", one_line(name))
+            format!("ended for its caller; broker {}, which has it, was told to stop", one_line(name))
         }
-        Reason::Stopping { worker } => format!("it is over for its caller, and worker {worker} was told to stop"),
-        Reason::Storing => "it is being written to disk".to_owned(),
-        Reason::Dead { failure } => format!("it used up its attempts; the last one said: {failure}"),
+        Reason::Stopping { worker } => format!("ended for its caller; worker {worker} was told to stop"),
+        Reason::Storing => "being written to disk".to_owned(),
+        Reason::Dead { failure } => format!("all attempts failed; the last error: {failure}"),
         Reason::Draining => "the broker is shutting down".to_owned(),
         Reason::Maintenance => "the broker is drained for maintenance, until `turno resume`".to_owned(),
     }
@@ -238,11 +242,11 @@ fn told(reason: &Reason) -> String {
 
 /// All that could take it have no room.
 fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64, not_reading: u64, brokers: u64) -> String {
-    let nobody = if not_reading > 0 { "no consumer takes it now" } else { "all slots are busy" };
+    let nobody = if not_reading > 0 { "no consumer accepts it now" } else { "all slots are busy" };
     let mut text = format!("{nobody} ({used} in use at {})", count(workers, "consumer", "consumers"));
     if not_reading > 0 {
         let do_not = count(not_reading, "of them does not", "of them do not");
-        text += &format!(", {do_not} read what waits there and gets no more meanwhile");
+        text += &format!(", {do_not} read its deliveries and gets no more until it does");
     }
     if probing > 0 {
         text += &format!(", {probing} of them on probation with one delivery at a time");
@@ -259,7 +263,7 @@ fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64, not_reading: u6
 fn links_down(down: u64, wanted: u64) -> String {
     let are = if down == 1 { "is" } else { "are" };
     let links = count(wanted, "link", "links");
-    format!("no worker that can be reached consumes the queue, and {down} of {links} {are} down")
+    format!("no reachable worker consumes the queue, and {down} of {links} {are} down")
 }
 
 /// Nobody here takes it, and those elsewhere have no room.
@@ -267,17 +271,17 @@ fn far_busy(brokers: u64, used: u64, ahead: u64) -> String {
     let far = count(brokers, "other broker has", "other brokers have");
     let used = count(used, "slot in use", "slots in use");
     let first = go_first(ahead);
-    format!("no worker here takes it; {far} workers and no room for it ({used} by messages from here), {first}")
+    format!("no worker here has a free slot; {far} workers but no free slot ({used} by messages from here), {first}")
 }
 
 /// A broadcast that has not ended.
 fn at_consumers(consumers: u64, open: u64, brokers: u64) -> String {
     let consumers = count(consumers, "consumer", "consumers");
-    let text = format!("it went to {consumers}, and {open} of them did not answer yet");
+    let text = format!("sent to {consumers}; {open} of them have not answered yet");
     match brokers {
         0 => text,
-        1 => format!("{text}; 1 other broker did not tell how it ended there"),
-        more => format!("{text}; {more} other brokers did not tell how it ended there"),
+        1 => format!("{text}; 1 other broker has not reported its outcome"),
+        more => format!("{text}; {more} other brokers have not reported their outcome"),
     }
 }
 
@@ -286,7 +290,10 @@ fn were_dropped(workers: u64) -> String {
 }
 
 fn go_first(ahead: u64) -> String {
-    format!("{}{}", at_least(ahead), count(ahead, "message goes first", "messages go first"))
+    if ahead == 0 {
+        return "no message is ahead".to_owned();
+    }
+    format!("{}{}", at_least(ahead), count(ahead, "message is ahead", "messages are ahead"))
 }
 
 /// The broker stops counting at some point.
@@ -309,19 +316,19 @@ mod tests {
         let table = [
             (
                 Reason::AllBusy { workers: 1, used: 2, ahead: 3, probing: 0, dropped: 0, not_reading: 0, brokers: 0 },
-                "all slots are busy (2 in use at 1 consumer), 3 messages go first",
+                "all slots are busy (2 in use at 1 consumer), 3 messages are ahead",
                 json!({ "reason": "all_busy", "workers": 1, "used": 2, "ahead": 3, "probing": 0, "dropped": 0, "not_reading": 0, "brokers": 0 }),
             ),
             (
                 Reason::AllBusy { workers: 2, used: 2, ahead: 1, probing: 1, dropped: 4, not_reading: 0, brokers: 2 },
                 "all slots are busy (2 in use at 2 consumers), 1 of them on probation with one delivery at a time, \
-                 4 workers were dropped from the queue, those at 2 other brokers too, 1 message goes first",
+                 4 workers were dropped from the queue, those at 2 other brokers too, 1 message is ahead",
                 json!({ "reason": "all_busy", "workers": 2, "used": 2, "ahead": 1, "probing": 1, "dropped": 4, "not_reading": 0, "brokers": 2 }),
             ),
             (
                 Reason::AllBusy { workers: 3, used: 9, ahead: 0, probing: 0, dropped: 0, not_reading: 1, brokers: 0 },
-                "no consumer takes it now (9 in use at 3 consumers), 1 of them does not read what waits there and gets no \
-                 more meanwhile, 0 messages go first",
+                "no consumer accepts it now (9 in use at 3 consumers), 1 of them does not read its deliveries \
+                 and gets no more until it does, no message is ahead",
                 json!({ "reason": "all_busy", "workers": 3, "used": 9, "ahead": 0, "probing": 0, "dropped": 0, "not_reading": 1, "brokers": 0 }),
             ),
             (
@@ -331,22 +338,22 @@ mod tests {
             ),
             (
                 Reason::WorkersDropped { workers: 1 },
-                "no worker consumes the queue: 1 worker was dropped because deliveries expired",
+                "no worker consumes the queue: 1 worker was dropped after expired deliveries",
                 json!({ "reason": "workers_dropped", "workers": 1 }),
             ),
             (
                 Reason::KeptFor { worker: WorkerId(7), name: name(), left_seconds: Seconds::from_millis(4_500) },
-                "the queue is free and kept for worker 7 (w), which has not taken it yet",
+                "the queue is free and reserved for worker 7 (w), which has not taken it yet",
                 json!({ "reason": "kept_for", "worker": "7", "name": "w", "left_seconds": 4.5 }),
             ),
             (
                 Reason::NotFree { in_flight: 1, waiters: 2 },
-                "nobody has the queue before all of it is settled (1 in flight, 2 standing by)",
+                "the exclusive queue changes hands once its deliveries are settled (1 in flight, 2 on standby)",
                 json!({ "reason": "not_free", "in_flight": 1, "waiters": 2 }),
             ),
             (
                 Reason::AtWorker { worker: WorkerId(7), name: name(), since_seconds: Seconds::from_millis(1_500) },
-                "worker 7 (w) works on it",
+                "worker 7 (w) is processing it",
                 json!({ "reason": "at_worker", "worker": "7", "name": "w", "since_seconds": 1.5 }),
             ),
             (Reason::NoWorker, "no worker consumes the queue", json!({ "reason": "no_worker" })),
@@ -360,13 +367,13 @@ mod tests {
         let table = [
             (
                 Reason::LinksDown { down: 1, wanted: 2 },
-                "no worker that can be reached consumes the queue, and 1 of 2 links is down",
+                "no reachable worker consumes the queue, and 1 of 2 links is down",
                 json!({ "reason": "links_down", "down": 1, "wanted": 2 }),
             ),
             (
                 Reason::FarBusy { brokers: 1, used: 3, ahead: 0 },
-                "no worker here takes it; 1 other broker has workers and no room for it (3 slots in use by messages from \
-                 here), 0 messages go first",
+                "no worker here has a free slot; 1 other broker has workers but no free slot (3 slots in use by messages \
+                 from here), no message is ahead",
                 json!({ "reason": "far_busy", "brokers": 1, "used": 3, "ahead": 0 }),
             ),
             (
@@ -375,27 +382,27 @@ mod tests {
                     name: "rb-\u{1b}2".to_owned(),
                     since_seconds: Seconds::from_millis(1_500),
                 },
-                "it crossed to broker rb-\u{1b}2, for a worker there or further on",
+                "forwarded to broker rb-\u{1b}2",
                 json!({ "reason": "at_link", "broker": "5f3a9c0d21e4", "name": "rb-\u{1b}2", "since_seconds": 1.5 }),
             ),
             (
                 Reason::StoppingAtLink { broker: "5f3a9c0d21e4".to_owned(), name: "rb-2".to_owned() },
-                "it is over for its caller, and broker rb-2, which it crossed to, was told to stop",
+                "ended for its caller; broker rb-2, which has it, was told to stop",
                 json!({ "reason": "stopping_at_link", "broker": "5f3a9c0d21e4", "name": "rb-2" }),
             ),
             (
                 Reason::TooLong { bytes: 70_000, largest: 65_536 },
-                "no worker here takes it; brokers that have some take 65536 bytes at most, and it has 70000",
+                "no worker here has a free slot, and linked brokers accept at most 65536 bytes; the message has 70000",
                 json!({ "reason": "too_long", "bytes": 70_000, "largest": 65_536 }),
             ),
             (
                 Reason::AtConsumers { consumers: 2, open: 1, brokers: 0 },
-                "it went to 2 consumers, and 1 of them did not answer yet",
+                "sent to 2 consumers; 1 of them have not answered yet",
                 json!({ "reason": "at_consumers", "consumers": 2, "open": 1, "brokers": 0 }),
             ),
             (
                 Reason::AtConsumers { consumers: 2, open: 1, brokers: 1 },
-                "it went to 2 consumers, and 1 of them did not answer yet; 1 other broker did not tell how it ended there",
+                "sent to 2 consumers; 1 of them have not answered yet; 1 other broker has not reported its outcome",
                 json!({ "reason": "at_consumers", "consumers": 2, "open": 1, "brokers": 1 }),
             ),
         ];

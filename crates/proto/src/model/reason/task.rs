@@ -73,31 +73,34 @@ impl fmt::Display for TaskReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let span = |length: Seconds| short(length.duration());
         match self {
-            Self::Cancelling => f.write_str("it is being cancelled; that is on its way to the disk"),
-            Self::Starting { worker } => write!(f, "it was given to {worker}; that is on its way to the disk"),
-            Self::Offered { worker } => write!(f, "{worker} was told to run it and has not answered"),
-            Self::Runs { worker, for_seconds } => write!(f, "it has run at {worker} for {}", span(*for_seconds)),
+            Self::Cancelling => f.write_str("being cancelled; waiting for the disk"),
+            Self::Starting { worker } => write!(f, "assigned to {worker}; waiting for the disk"),
+            Self::Offered { worker } => write!(f, "sent to {worker}, which has not answered yet"),
+            Self::Runs { worker, for_seconds } => write!(f, "running on {worker} for {}", span(*for_seconds)),
             Self::Stopping { worker, time_limit } => {
-                let why = if *time_limit { "it had its time" } else { "it is cancelled" };
-                write!(f, "{why}; {worker} was told to stop it and has not said that it does")
+                let why = if *time_limit { "time limit exceeded" } else { "cancelled" };
+                write!(f, "{why}; {worker} was told to stop it and has not confirmed")
             }
             Self::Away { worker, left_seconds } => {
                 let left = span(*left_seconds);
-                write!(f, "its worker {worker} is lost; without word of it in {left} another worker gets the task")
+                write!(
+                    f,
+                    "its worker {worker} is lost; in {left} another worker gets the task unless {worker} reconnects"
+                )
             }
-            Self::Ending { worker } => write!(f, "its attempt at {worker} is over; that is on its way to the disk"),
-            Self::Finished => f.write_str("it did what it should"),
-            Self::Failed => f.write_str("it failed, and has no attempt left"),
+            Self::Ending { worker } => write!(f, "its attempt on {worker} has ended; waiting for the disk"),
+            Self::Finished => f.write_str("finished successfully"),
+            Self::Failed => f.write_str("failed, with no attempts left"),
             Self::Cancelled => f.write_str("it was cancelled"),
             Self::Waits { why: JobReason::Backoff { in_seconds }, .. } => {
-                write!(f, "its last attempt failed, and the next is due in {}", span(*in_seconds))
+                write!(f, "the last attempt failed; the next one starts in {}", span(*in_seconds))
             }
             Self::Waits {
                 why: why @ (JobReason::Busy { .. } | JobReason::MaxParallel { .. }),
                 before: before @ 1..,
             } => {
-                let first = count(u64::from(*before), "task of this job goes", "tasks of this job go");
-                write!(f, "{why}; {first} first")
+                let first = count(u64::from(*before), "task of this job is", "tasks of this job are");
+                write!(f, "{why}; {first} ahead")
             }
             Self::Waits { why, .. } => why.fmt(f),
         }
@@ -116,7 +119,7 @@ mod tests {
     fn a_task_waits_for_what_its_job_waits_for() {
         let busy = TaskReason::Waits { why: JobReason::Busy { slots: 64, ahead: 3 }, before: 2 };
         let shown = serde_json::to_value(Because(busy.clone())).unwrap();
-        let text = "all 64 slots are taken, and 3 tasks of other jobs go first; 2 tasks of this job go first";
+        let text = "all 64 slots are in use, and 3 tasks of other jobs are ahead; 2 tasks of this job are ahead";
         let expected = json!({ "reason": "busy", "details": { "slots": 64, "ahead": 3 }, "before": 2, "text": text });
         assert_eq!(shown, expected);
         let held = TaskReason::Waits { why: JobReason::Held, before: 0 };

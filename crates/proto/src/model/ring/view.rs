@@ -79,7 +79,7 @@ impl RingView {
         match self.state {
             RingState::LinkDown => Some(match sids(self.silent()) {
                 who if who.is_empty() => format!("broken since {since}"),
-                who => format!("broken since {since}: no word from {who}"),
+                who => format!("broken since {since}: no contact with {who}"),
             }),
             RingState::Joining => Some(match code() {
                 Some(code) => format!("joining since {since}: {}", code.text().what),
@@ -94,8 +94,8 @@ impl RingView {
             RingState::Alone if self.lost.is_empty() => None,
             RingState::Alone => Some(format!("alone since {since}; lost: {}", self.lost_sids())),
             RingState::Member | RingState::Rewiring if self.whole => None,
-            RingState::Rewiring => Some(format!("being rewired since {since}")),
-            RingState::Member => Some("not whole: the last roll call has not come round".to_owned()),
+            RingState::Rewiring => Some(format!("rewiring since {since}")),
+            RingState::Member => Some("not whole: the last roll call did not complete".to_owned()),
         }
     }
 

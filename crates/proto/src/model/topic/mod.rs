@@ -21,7 +21,7 @@ pub struct Topic(Arc<str>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopicError {
     /// No characters at all.
-    #[error("a topic needs at least one character")]
+    #[error("a topic has at least one character")]
     Empty,
     /// Over the limit of bytes.
     #[error("a topic has at most {} bytes", limits::TOPIC_BYTES_MAX)]
@@ -39,10 +39,10 @@ pub enum TopicError {
     #[error("a topic has at most {} segments", limits::TOPIC_SEGMENTS_MAX)]
     TooManySegments,
     /// A filter sign in a topic, or beside other characters of a segment.
-    #[error("* stands for one whole segment of a filter, and not in a topic")]
+    #[error("* matches one whole segment and is valid in filters only")]
     BadStar,
     /// The sign for the rest is not the last segment.
-    #[error("> stands for the rest, as the last segment of a filter, and not in a topic")]
+    #[error("> matches the rest, as the last segment of a filter only")]
     BadRest,
 }
 

@@ -198,7 +198,7 @@ impl Load {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a rate times a time, both above zero"
+        reason = "rate times duration, both positive"
     )]
     fn due_in_all(&self, rate: u64) -> u64 {
         match self.plan.end {

@@ -103,26 +103,26 @@ struct SendArgs {
 
 #[derive(Args, Debug)]
 struct LoadArgs {
-    /// The queue [default: one of its own]
+    /// Queue to use [default: a temporary queue]
     queue: Option<String>,
 
-    /// Connections that ask
+    /// Client connections
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
     clients: u64,
 
-    /// Messages of one client in flight, at most [default: 10, or 1000 with --rate]
+    /// Messages in flight per client [default: 10, or 1000 with --rate]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     parallel: Option<u64>,
 
-    /// Workers that answer with what they got
+    /// Echo workers
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
     workers: u64,
 
-    /// Messages of one worker at a time, or unlimited
+    /// Slots per worker, or unlimited
     #[arg(long, value_name = "N", default_value_t = Slots::Limited(limits::SLOTS), value_parser = parse_slots)]
     slots: Slots,
 
-    /// Others do the work: start no workers
+    /// Start no workers; use those already running
     #[arg(long, requires = "queue", conflicts_with_all = ["workers", "slots"])]
     no_workers: bool,
 
@@ -130,27 +130,27 @@ struct LoadArgs {
     #[arg(long, visible_alias = "size", value_name = "SIZE", default_value = "256B", value_parser = units::parse_size)]
     body: u64,
 
-    /// How long [default: 5s]
+    /// Duration of the run [default: 5s]
     #[arg(long = "for", visible_alias = "duration", value_name = "DURATION", value_parser = parse_time)]
     duration: Option<Duration>,
 
-    /// How many, instead of how long
+    /// Number of messages, instead of a duration
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = parse_count)]
     count: Option<u64>,
 
-    /// Messages a second, of all clients together, each at its own moment
+    /// Messages per second from all clients together, sent on a fixed schedule
     #[arg(long, value_name = "N", value_parser = parse_count)]
     rate: Option<u64>,
 
-    /// Bring a broker along, on a thread of this program
+    /// Run a broker inside this process
     #[arg(long, conflicts_with = "no_workers")]
     embedded: bool,
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {
     match units::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("a load of no time measures nothing".to_owned()),
-        Ok(time) if time > DURATION_MAX => Err("a load lasts 30d at most".to_owned()),
+        Ok(Duration::ZERO) => Err("the duration must be greater than zero".to_owned()),
+        Ok(time) if time > DURATION_MAX => Err("the duration must be at most 30d".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
@@ -176,14 +176,14 @@ impl LoadArgs {
             check_queue(queue)?;
         }
         if self.embedded && !invocation.global.url.is_empty() {
-            return Err(Failure::new(Code::BadUsage, "--embedded and --url name two brokers")
-                .why("a load goes to one of them")
-                .fix("leave one of the two away"));
+            return Err(Failure::new(Code::BadUsage, "--embedded and --url conflict")
+                .why("a benchmark runs against one broker")
+                .fix("omit one of the two"));
         }
         if self.clients.saturating_mul(self.parallel()) > IN_FLIGHT_MAX {
-            let what = format!("--clients {} times --parallel {} is too much", self.clients, self.parallel());
+            let what = format!("--clients {} times --parallel {} is too large", self.clients, self.parallel());
             return Err(Failure::new(Code::BadUsage, what)
-                .why(format!("a load has at most {IN_FLIGHT_MAX} messages in flight"))
+                .why(format!("at most {IN_FLIGHT_MAX} messages may be in flight"))
                 .fix("lower --clients or --parallel"));
         }
         Ok(())
@@ -238,11 +238,11 @@ async fn bench(kind: Kind, args: &LoadArgs, options: Options, invocation: &Invoc
     invocation.output.one(&document, &document.queue, || report::text(&document))?;
     if document.unsent > 0 {
         let unsent = document.unsent;
-        invocation.output.warn(&format!("the rate was not reached: {unsent} were due and never sent"));
+        invocation.output.warn(&format!("the target rate was not reached: {unsent} messages were due but never sent"));
     }
     let tally = load.tally();
     if let Some(failure) = &tally.failure {
-        invocation.output.note(&format!("the first failure: {}", failure.what()));
+        invocation.output.note(&format!("first failure: {}", failure.what()));
     }
     Ok(match (cut, &tally.failure) {
         (Some(exit), _) => exit,
@@ -259,7 +259,7 @@ async fn connect_all(args: &LoadArgs, options: &Options) -> Result<Vec<Client>, 
             let failure = Failure::from(error);
             match failure.code() {
                 Code::CannotConnect => {
-                    failure.fix("start one with `turno serve`, name it with --url, or bring one along with --embedded")
+                    failure.fix("start one with `turno serve`, set its address with --url, or use --embedded")
                 }
                 _ => failure,
             }
@@ -290,7 +290,7 @@ async fn measure(load: &Rc<Load>, signals: &mut Signals, invocation: &Invocation
                 progress.clear();
                 if load.in_flight() > 0 {
                     let left = load.in_flight();
-                    invocation.output.note(&format!("waiting for {left} answers; a second signal ends at once"));
+                    invocation.output.note(&format!("waiting for {left} answers; press Ctrl-C again to stop immediately"));
                 }
             }
             () = progress.due() => progress.tell(load),
@@ -298,7 +298,7 @@ async fn measure(load: &Rc<Load>, signals: &mut Signals, invocation: &Invocation
     };
     progress.clear();
     if cut.is_some() {
-        invocation.output.note(&format!("ended at once, {} cut short and not counted", load.in_flight()));
+        invocation.output.note(&format!("stopped immediately; {} unfinished, not counted", load.in_flight()));
     }
     cut
 }
@@ -313,6 +313,8 @@ async fn finish_work(load: &Load, crew: &Crew, invocation: &Invocation) {
     };
     if tokio::time::timeout(invocation.global.timeout(), all).await.is_err() {
         let left = stored.saturating_sub(crew.worked());
-        invocation.output.warn(&format!("{left} messages are still in the queue: the workers were slower"));
+        invocation.output.warn(&format!(
+            "{left} messages are still in the queue: the workers were slower than the clients than the clients"
+        ));
     }
 }

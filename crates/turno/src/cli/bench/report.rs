@@ -63,7 +63,7 @@ pub(super) fn text(document: &BenchDocument) -> Page {
         facts.push(("failures", errors.join(", ")));
     }
     if document.unsent > 0 {
-        facts.push(("unsent", format!("{} that were due", document.unsent)));
+        facts.push(("unsent", format!("{} not sent in time", document.unsent)));
     }
     facts.push(("rate", format!("{}/s", figure(document.rate))));
     if let (true, Some(count), Some(seconds)) = (document.kind == "send", document.worked, document.worked_seconds) {
@@ -93,11 +93,11 @@ fn loaded(load: &LoadBody) -> String {
         let slots = load.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string());
         let _ = write!(text, "; {}, {slots} slots each", many(load.workers, "worker"));
     } else {
-        text.push_str("; workers of others");
+        text.push_str("; external workers");
     }
     let _ = write!(text, "; {} bodies", size::short(load.body_bytes));
     if let Some(rate) = load.rate {
-        let _ = write!(text, "; {rate}/s wanted");
+        let _ = write!(text, "; target {rate}/s");
     }
     text
 }
@@ -225,8 +225,8 @@ mod tests {
             ..measured()
         };
         let text = text(&nothing);
-        assert!(text.contains("workers of others; 256B bodies; 100/s wanted\n"), "{text}");
-        assert!(text.contains("unsent    7 that were due\n") && !text.contains("p50"), "{text}");
+        assert!(text.contains("external workers; 256B bodies; target 100/s\n"), "{text}");
+        assert!(text.contains("unsent    7 not sent in time\n") && !text.contains("p50"), "{text}");
     }
 
     #[test]

@@ -27,20 +27,20 @@ pub(super) fn look(data: &Path, report: &mut Report) {
 }
 
 fn unreadable(report: &mut Report, error: &io::Error) {
-    let advice = "ask as the user that runs the broker";
-    report.error("archive", Code::Io, format!("the archive cannot be listed: {error}")).advise(advice);
+    let advice = "run this command as the user who runs the broker";
+    report.error("archive", Code::Io, format!("cannot list the archive: {error}")).advise(advice);
 }
 
 fn tell(report: &mut Report, directory: &Path, found: ArchiveInspection, is_running: bool) {
     let ArchiveInspection { files, bytes, records, newer, troubles } = found;
     for (file, format) in newer {
-        let what = format!("{file} has format {format}, which this version does not know");
+        let what = format!("{file} has format {format}, which this version does not support");
         let advice =
-            "nothing is wrong with it: use the newer version of turno that wrote it, or another directory with --data";
+            "the data is intact: use the newer version of turno that wrote it, or another directory with --data";
         report.error("archive", Code::DataNewer, what).advise(advice).file = Some(file);
     }
     if files > 0 {
-        let read = if is_running { String::new() } else { format!("; {records} records are whole") };
+        let read = if is_running { String::new() } else { format!("; {records} valid records") };
         let what = format!("{} in {files} files: output, results and uploads of jobs{read}", size::short(bytes));
         report.ok("archive", what);
     }
@@ -50,36 +50,36 @@ fn tell(report: &mut Report, directory: &Path, found: ArchiveInspection, is_runn
             Flaw::SetAside(aside) => {
                 let what = format!("{file} could not be read and was set aside as {aside}");
                 let advice = format!(
-                    "nothing removes it; this line stays as long as the file is in {}: move it away when you have looked at it",
+                    "Turno never deletes it; to clear this message, move the file out of {}",
                     directory.display()
                 );
                 report.error("archive", Code::ArchiveDamaged, what).advise(advice).file = Some(aside.clone());
             }
             Flaw::Torn => {
-                let what = format!("{file} ends at byte {from} with a record that was not completed");
-                report.warn("archive", what, "normal after a crash: nobody was told that it is kept").at(&file, from);
+                let what = format!("{file} ends at byte {from} with an incomplete record");
+                report.warn("archive", what, "normal after a crash: it was never acknowledged").at(&file, from);
             }
             Flaw::Io(why) => {
-                let advice = "look at the disk and at who may read the file; a broker starts without it";
+                let advice = "check the disk and the file's permissions; the broker starts without this file";
                 let what = format!("{file} cannot be read: {why}");
                 report.error("archive", Code::ArchiveDamaged, what).advise(advice).file = Some(file);
             }
             _ if places >= PLACES_MAX => places += 1,
             Flaw::Header | Flaw::Index => {
                 places += 1;
-                let advice = "nothing is lost; look at the disk: damage comes back";
+                let advice = "nothing is lost; check the disk for errors";
                 report.warn("archive", format!("{file}: {flaw}"), advice).at(&file, from);
             }
             Flaw::Record | Flaw::Gap | Flaw::Hash => {
                 places += 1;
                 let what = format!("{file} is damaged from byte {from} to {until}: {flaw}");
-                let advice = "what is lost is named by `turno job logs` and `turno job result`; look at the disk";
+                let advice = "`turno job logs` and `turno job result` list the losses; check the disk for errors";
                 report.error("archive", Code::ArchiveDamaged, what).advise(advice).at(&file, from);
             }
         }
     }
     if places > PLACES_MAX {
-        let what = format!("{} more places are damaged", places - PLACES_MAX);
+        let what = format!("{} more damaged locations", places - PLACES_MAX);
         report.error("archive", Code::ArchiveDamaged, what);
     }
 }

@@ -13,18 +13,17 @@ const QUEUES_MAX: usize = 10;
 /// A line for each queue that has too many.
 pub(super) fn look<'a>(all: u64, many: impl ExactSizeIterator<Item = (&'a str, Dead)>, most: u64, report: &mut Report) {
     if many.len() == 0 {
-        let what =
-            format!("{}; no queue has more than {most} (limits.dead)", count(all, "dead letter", "dead letters"));
+        let what = format!("{}; no queue exceeds {most} (limits.dead)", count(all, "dead letter", "dead letters"));
         report.ok("dead", what);
         return;
     }
     let more = many.len().saturating_sub(QUEUES_MAX);
     for (queue, Dead { count, bytes }) in many.take(QUEUES_MAX) {
         let bytes = size::short(bytes);
-        let what = format!("queue {queue} has {count} dead letters, more than {most} (limits.dead); they hold {bytes}");
+        let what = format!("queue {queue} has {count} dead letters ({bytes}), more than {most} (limits.dead)");
         let advice = format!(
-            "none is deleted, and they take memory: turno queue dead ls {queue}, then turno queue dead retry {queue} \
-             --all or turno queue dead purge {queue} --all"
+            "dead letters are never deleted automatically and use memory: turno queue dead ls {queue}, then turno \
+                 queue dead retry {queue} --all or turno queue dead purge {queue} --all"
         );
         report.warn("dead", what, &advice);
     }
@@ -44,14 +43,14 @@ pub(super) fn look_at_memory(broker: &BrokerView, report: &mut Report) {
         return;
     }
     let what = format!(
-        "{what}, {} kept for frames: new messages are refused (over_memory) or soon will be; dead letters hold {}",
+        "{what}, {} reserved for frames: the broker refuses new messages (over_memory), or soon will; dead letters use {}",
         size::short(free),
         size::short(memory.dead)
     );
     let advice = if memory.is_mostly_dead() {
         "dead letters are the cause: turno queue ls, then turno queue dead retry QUEUE --all or turno queue dead purge QUEUE --all"
     } else {
-        "what takes it: turno status; let workers catch up, or raise limits.memory"
+        "turno status shows the memory by use; let workers catch up, or raise limits.memory"
     };
     report.warn("memory", what, advice);
 }

@@ -20,37 +20,37 @@ pub(super) fn look(data: &Path, report: &mut Report) -> bool {
         Ok(found) if found.is_dir() => {}
         Ok(_) => {
             let what = format!("{shown} is not a directory");
-            report.error("directory", Code::Io, what).advise("name the broker's own directory with --data");
+            report.error("directory", Code::Io, what).advise("set the broker's data directory with --data");
             return false;
         }
         Err(error) => {
-            let what = format!("cannot look at {shown}: {error}");
+            let what = format!("cannot read {shown}: {error}");
             let advice = match error.kind() {
-                ErrorKind::NotFound => "if no broker ever ran here, that is right: turno serve makes it",
-                _ => "ask as the user that runs the broker",
+                ErrorKind::NotFound => "expected if no broker has run here yet: turno serve creates it",
+                _ => "run this command as the user who runs the broker",
             };
             report.error("directory", Code::Io, what).advise(advice);
             return false;
         }
     }
     match rustix::fs::access(data, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => report.ok("directory", format!("{shown} is there and can be written to")),
+        Ok(()) => report.ok("directory", format!("{shown} exists and is writable")),
         Err(error) => {
-            let what = format!("{shown} is there, but this user cannot write to it: {error}");
+            let what = format!("{shown} exists but is not writable for this user: {error}");
             report
                 .error("directory", Code::Io, what)
-                .advise("run the broker as the owner of the directory, or give it away")
+                .advise("run the broker as the owner of the directory, or change its owner")
         }
     };
     match is_taken(data) {
-        Ok(false) => report.ok("lock", "no broker runs here".to_owned()),
+        Ok(false) => report.ok("lock", "no broker is running here".to_owned()),
         Ok(true) => {
-            let advice = "stop it to have everything read, or look at a copy of the directory";
-            report.ok("lock", "a broker runs here: its segments are not read".to_owned()).advise(advice)
+            let advice = "stop the broker for a full check, or check a copy of the directory";
+            report.ok("lock", "a broker is running here: its segments are not checked".to_owned()).advise(advice)
         }
         Err(error) => {
-            let what = format!("cannot tell whether a broker runs here: {error}");
-            report.warn("lock", what, "ask as the user that runs the broker")
+            let what = format!("cannot determine whether a broker is running here: {error}");
+            report.warn("lock", what, "run this command as the user who runs the broker")
         }
     };
     disk(data, report);
@@ -77,14 +77,15 @@ fn disk(data: &Path, report: &mut Report) {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
             let what = format!("{} free", size::short(free));
             if free < ROOM_WANTED {
-                let advice = "on a full disk sends are refused, nothing is lost; make room, or let workers catch up";
+                let advice =
+                    "on a full disk the broker refuses sends and loses nothing; free space, or let workers catch up";
                 report.warn("disk", what, advice);
             } else {
                 report.ok("disk", what);
             }
         }
         Err(error) => {
-            report.warn("disk", format!("cannot tell how much room there is: {error}"), "look with df");
+            report.warn("disk", format!("cannot determine the free disk space: {error}"), "check with df");
         }
     }
 }

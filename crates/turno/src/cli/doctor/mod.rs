@@ -32,7 +32,7 @@ use super::shown::Page;
     &[1, 78],
 ))]
 pub(crate) struct DoctorArgs {
-    /// The directory to look at [default: what `turno serve` would use]
+    /// Directory to check [default: the one `turno serve` would use]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ fn exposure(config: &Config, report: &mut Report) {
     // The flags that a broker was started with are not known here.
     report.ok("access", format!("as configured: {access}"));
     for Loose { path, what, mode, fix } in exposure::loose(config) {
-        let what = format!("{}, {what}, has mode {mode:o}: other users of this machine can get at it", path.display());
+        let what = format!("{}, {what}, has mode {mode:o}: other users of this machine can access it", path.display());
         report.warn("exposure", what, &fix);
     }
 }
@@ -144,11 +144,11 @@ mod tests {
     #[test]
     fn advice_stands_below_what_it_is_for() {
         let mut report = Report::default();
-        report.ok("lock", "no broker runs here".to_owned());
+        report.ok("lock", "no broker is running here".to_owned());
         report.error("format", Code::DataNewer, "it is newer".to_owned()).at("x", 7).advise("use the newer version");
         assert_eq!(
             text(&report.findings),
-            "ok     lock       no broker runs here\n\
+            "ok     lock       no broker is running here\n\
              error  format     it is newer\n                  use the newer version\n"
         );
         assert_eq!((report.findings[1].code, report.findings[1].offset), (Some("data_newer"), Some(7)));

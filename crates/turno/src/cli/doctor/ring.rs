@@ -7,7 +7,7 @@ use crate::cli::ring::told;
 
 pub(super) fn look(ring: &RingView, report: &mut Report) {
     match told::is_broken(ring) {
-        true => report.warn("ring", told::line(ring), "it mends itself if it can: turno ring show"),
+        true => report.warn("ring", told::line(ring), "the ring heals automatically if it can: turno ring show"),
         false => report.ok("ring", told::line(ring)),
     };
 }

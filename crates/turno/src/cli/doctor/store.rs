@@ -35,8 +35,8 @@ pub(super) fn look(data: &Path, dead_max: u64, report: &mut Report) {
     let mut dead = None;
     let Inspection { log, damage, .. } = inspect_with(&mut disk, |contents| dead = Some(dead_letters(contents)));
     if is_running() {
-        let advice = "ask again: what was read may be half of what it changed";
-        report.warn("store", "a broker was started meanwhile".to_owned(), advice);
+        let advice = "run the command again: the broker may have changed files during the check";
+        report.warn("store", "a broker started during the check".to_owned(), advice);
         return;
     }
     match log {
@@ -60,37 +60,36 @@ fn is_missing(error: &OpenError) -> bool {
 }
 
 fn no_store(report: &mut Report) {
-    report.ok("store", "nothing was ever stored here".to_owned());
+    report.ok("store", "nothing has been stored here".to_owned());
 }
 
 fn tell_format(report: &mut Report) {
-    report.ok("format", format!("{FORMAT}, which this version knows"));
+    report.ok("format", format!("{FORMAT}, supported by this version"));
 }
 
 fn newer(report: &mut Report, file: &str, found: u32) {
-    let what = format!("{file} has format {found}; this version knows formats up to {FORMAT}");
-    let advice =
-        "nothing is wrong with it: use the newer version of turno that wrote it, or another directory with --data";
+    let what = format!("{file} has format {found}; this version supports formats up to {FORMAT}");
+    let advice = "the data is intact: use the newer version of turno that wrote it, or another directory with --data";
     report.error("format", Code::DataNewer, what).advise(advice);
 }
 
 fn unreadable(report: &mut Report, error: &OpenError) {
     let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
-    let advice = "ask as the user that runs the broker; if the system reports a failing disk, copy the directory first";
+    let advice = "run this command as the user who runs the broker; if the disk is failing, copy the directory first";
     report.error("store", Code::Io, format!("{error}{cause}")).advise(advice);
 }
 
 fn well(report: &mut Report, log: Log) {
     let Log { segments, batches, records, usage, end: (file, offset), .. } = log;
     tell_format(report);
-    let what = format!("{segments} read through: {batches} batches, {records} records, all whole");
+    let what = format!("{segments} checked: {batches} batches, {records} records, all valid");
     report.ok("segments", what);
     let (live, taken) = (size::short(usage.live_bytes), size::short(usage.disk_bytes));
-    let what = format!("{} kept, dead letters included; {live} live in files of {taken}", usage.numbered);
+    let what = format!("{} stored, including dead letters; {live} live of {taken} on disk", usage.numbered);
     report.ok("messages", what);
     if log.is_torn {
-        let what = format!("{file} ends at byte {offset} with a batch that was not completed");
-        let advice = "normal after a crash: nobody was told that it is stored; the next start writes over it";
+        let what = format!("{file} ends at byte {offset} with an incomplete batch");
+        let advice = "normal after a crash: the batch was never acknowledged; the next start overwrites it";
         report.warn("end", what, advice).at(&file, offset);
     } else {
         report.ok("end", format!("{file}, byte {offset}")).at(&file, offset);
@@ -113,8 +112,8 @@ fn tell_dead(report: &mut Report, dead: Result<BTreeMap<QueueName, Dead>, ReadEr
     let dead = match dead {
         Ok(dead) => dead,
         Err(error) => {
-            let advice = "look at the disk: what was whole a moment ago cannot be read";
-            report.warn("dead", format!("dead letters cannot be counted: {error}"), advice);
+            let advice = "check the disk: data that was readable a moment ago is not";
+            report.warn("dead", format!("cannot count dead letters: {error}"), advice);
             return;
         }
     };
@@ -135,10 +134,10 @@ fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, 
         }
     };
     finding.advise(match wrong {
-        Wrong::Twice(_) => "one of them is a copy that somebody made: move that one out of the directory".to_owned(),
+        Wrong::Twice(_) => "one of them is a copy: move it out of the directory".to_owned(),
         _ => format!(
-            "delete and change nothing; copy {0} first, then put it back from a copy of before; \
-             to go on without it: turno serve --data ANOTHER_DIRECTORY",
+            "delete and change nothing; copy {0}, then restore it from a backup; to continue without it: turno \
+                 serve --data ANOTHER_DIRECTORY",
             directory.display()
         ),
     });
@@ -149,10 +148,10 @@ fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, 
     }
     let more = places.count().saturating_sub(PLACES_MAX);
     if more > 0 {
-        report.error("segments", Code::DataDamaged, format!("{more} more places are damaged; --json has them all"));
+        report.error("segments", Code::DataDamaged, format!("{more} more damaged locations; --json lists all of them"));
     }
     for segment in damage.missing.iter().filter(|segment| Some(**segment) != missed) {
-        report.error("segments", Code::DataDamaged, format!("segment {segment} of the log is missing: no file has it"));
+        report.error("segments", Code::DataDamaged, format!("segment {segment} of the log is missing"));
     }
     if !matches!(wrong, Wrong::Twice(_)) {
         report.error("messages", Code::DataDamaged, lost(&damage));
@@ -163,14 +162,14 @@ fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, 
 fn lost(damage: &Damage) -> String {
     let Damage { missing, lost_batches, whole_batches, whole_records, .. } = damage;
     let lost = match lost_batches {
-        0 if missing.is_empty() => "how many batches are lost, if any, cannot be told".to_owned(),
-        0 => "what the missing segments held is lost".to_owned(),
+        0 if missing.is_empty() => "the number of lost batches is unknown".to_owned(),
+        0 => "the contents of the missing segments are lost".to_owned(),
         // Of segments before the first and after the last that are there, nobody knows how many they had.
-        1 if missing.is_empty() => "1 batch is lost for certain".to_owned(),
-        many if missing.is_empty() => format!("{many} batches are lost for certain"),
-        many => format!("at least {many} batches are lost for certain"),
+        1 if missing.is_empty() => "at least 1 batch is lost".to_owned(),
+        many if missing.is_empty() => format!("{many} batches are lost"),
+        many => format!("at least {many} batches are lost"),
     };
-    format!("{lost}, sends and settlements alike; {whole_batches} batches with {whole_records} records are whole")
+    format!("{lost} (sends and settlements); {whole_batches} batches with {whole_records} records are valid")
 }
 
 fn body(damage: Damage) -> DamageBody {
@@ -193,12 +192,12 @@ mod tests {
         let told = |lost_batches, missing: &[u64]| {
             let mut damage = Damage::default();
             (damage.lost_batches, damage.missing) = (lost_batches, missing.to_vec());
-            lost(&damage).split(',').next().unwrap().to_owned()
+            lost(&damage).split(" (").next().unwrap().to_owned()
         };
-        assert_eq!(told(1, &[]), "1 batch is lost for certain");
-        assert_eq!(told(7, &[]), "7 batches are lost for certain");
-        assert_eq!(told(7, &[3]), "at least 7 batches are lost for certain");
-        assert_eq!(told(0, &[]), "how many batches are lost");
-        assert_eq!(told(0, &[1]), "what the missing segments held is lost");
+        assert_eq!(told(1, &[]), "at least 1 batch is lost");
+        assert_eq!(told(7, &[]), "7 batches are lost");
+        assert_eq!(told(7, &[3]), "at least 7 batches are lost");
+        assert_eq!(told(0, &[]), "the number of lost batches is unknown");
+        assert_eq!(told(0, &[1]), "the contents of the missing segments are lost");
     }
 }

@@ -18,7 +18,7 @@ impl Failure {
 pub(crate) fn remedy(error: &io::Error) -> &'static str {
     // EMFILE and ENFILE have no kind of their own.
     match error.raw_os_error() {
-        Some(23 | 24) => "raise the number of files that a process may open (`ulimit -n` shows it)",
+        Some(23 | 24) => "raise the open-file limit (`ulimit -n` shows it)",
         _ => remedy_of(error.kind()),
     }
 }
@@ -26,25 +26,25 @@ pub(crate) fn remedy(error: &io::Error) -> &'static str {
 /// The same where only the kind of error is known.
 pub(super) fn remedy_of(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::PermissionDenied => "run the command as a user who has that permission, or change who has it",
+        ErrorKind::PermissionDenied => "run the command as a user with that permission, or change the permission",
         ErrorKind::NotFound => "check the path: a part of it does not exist",
         ErrorKind::NotADirectory => "check the path: a part of it is a file, not a directory",
-        ErrorKind::IsADirectory => "name a file; that is a directory",
-        ErrorKind::AlreadyExists => "remove what is there, or choose another name",
+        ErrorKind::IsADirectory => "use a file, not a directory",
+        ErrorKind::AlreadyExists => "remove the existing file, or choose another name",
         ErrorKind::InvalidData => "check that it is text in UTF-8",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "make room on that disk (`df -h` shows it), or choose another"
+            "free space on that disk (`df -h` shows it), or choose another"
         }
         ErrorKind::FileTooLarge => {
             "the file system or `ulimit -f` limits the size of a file; write elsewhere or raise it"
         }
-        ErrorKind::ReadOnlyFilesystem => "choose a place that can be written to",
+        ErrorKind::ReadOnlyFilesystem => "choose a writable location",
         ErrorKind::AddrNotAvailable => "use an address that this machine has (`ip address` lists them)",
         ErrorKind::OutOfMemory => {
             "free memory on this machine, or raise the limit of this process (`ulimit -a` shows it)"
         }
         ErrorKind::WouldBlock => "raise the number of processes that this user may have (`ulimit -u` shows it)",
-        _ => "the reason is the system's: look at the file, device or network it is about, then try again",
+        _ => "check the file, device or network that the error names, then try again",
     }
 }
 
@@ -52,26 +52,26 @@ pub(super) fn remedy_of(kind: ErrorKind) -> &'static str {
 pub(super) fn unreachable(tried: &[ConnectAttempt]) -> Failure {
     let places: Vec<String> = tried.iter().map(|attempt| attempt.address.to_string()).collect();
     let reasons: Vec<String> = tried.iter().map(|attempt| format!("{}: {}", attempt.address, attempt.reason)).collect();
-    let failure = Failure::new(Code::CannotConnect, format!("no broker answers at {}", places.join(", ")))
+    let failure = Failure::new(Code::CannotConnect, format!("cannot connect to a broker at {}", places.join(", ")))
         .why(reasons.join("; "));
     let kinds: Vec<Option<ErrorKind>> = tried.iter().map(|attempt| kind(&attempt.reason)).collect();
     let has = |kind| kinds.contains(&Some(kind));
     let denied = tried.iter().zip(&kinds).find(|(_, kind)| **kind == Some(ErrorKind::PermissionDenied));
     match denied.map(|(attempt, _)| &attempt.address) {
         Some(Address::Unix(path)) => failure.fix(format!(
-            "only the user who runs the broker may use {}: run the command as that user, or name a TCP address with --url",
+            "only the user who runs the broker may use {}: run the command as that user, or use a TCP address with --url",
             path.display()
         )),
-        Some(_) => failure.fix("the system does not allow this connection: look at its firewall, or name another broker with --url"),
+        Some(_) => failure.fix("the operating system blocked this connection: check the firewall, or use another broker with --url"),
         // Nothing listens there: the table's remedy is right.
         None if has(ErrorKind::ConnectionRefused) || has(ErrorKind::NotFound) => failure,
         None if has(ErrorKind::HostUnreachable) || has(ErrorKind::NetworkUnreachable) => {
-            failure.fix("look at the network between here and there, or name another broker with --url")
+            failure.fix("check the network between the two machines, or use another broker with --url")
         }
         None if tried.iter().any(|attempt| attempt.reason.contains("lookup")) => {
-            failure.fix("check the host's name, or give its address: --url turno://HOST:PORT")
+            failure.fix("check the host name, or use its address: --url turno://HOST:PORT")
         }
-        None => failure.fix("check that a Turno broker listens there and is not overloaded, or name another one with --url"),
+        None => failure.fix("check that a Turno broker listens there and is not overloaded, or use another one with --url"),
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn each_reason_has_its_remedy() {
-        let table = [(13, "permission"), (2, "does not exist"), (28, "df -h"), (30, "written to"), (24, "ulimit -n")];
+        let table = [(13, "permission"), (2, "does not exist"), (28, "df -h"), (30, "writable"), (24, "ulimit -n")];
         for (number, expected) in table {
             let failure = Failure::system("cannot write x", &io::Error::from_raw_os_error(number));
             assert!(fix(&failure).contains(expected), "{failure:?}");
@@ -111,10 +111,7 @@ mod tests {
             (vec![(tcp(), system(13))], "firewall"),
             (vec![(unix(), system(2)), (tcp(), system(111))], "turno serve"),
             (vec![(tcp(), system(113))], "network"),
-            (
-                vec![(tcp(), "failed to lookup address information: Name or service not known".to_owned())],
-                "host's name",
-            ),
+            (vec![(tcp(), "failed to lookup address information: Name or service not known".to_owned())], "host name"),
             (vec![(tcp(), "no answer within 50 ms".to_owned())], "overloaded"),
         ];
         for (tried, expected) in table {

@@ -104,12 +104,12 @@ pub(super) async fn cancel(args: &CancelArgs, invocation: &Invocation) -> Result
     }
     let exit = done(&ends, Target::is_one(&args.targets), invocation, |view| match view.state.is_end() {
         true => state_line(view),
-        false => format!("{}: cancelled what was named; now {}", title(view), counts(&view.counts)),
+        false => format!("{}: tasks cancelled; now {}", title(view), counts(&view.counts)),
     })?;
     let stopping =
         ends.iter().find_map(|(id, end)| end.as_ref().ok().filter(|view| view.counts.running > 0).map(|_| id));
     if let Some(id) = stopping {
-        invocation.output.hint(&format!("what runs is being stopped; look with: turno job show {id}"));
+        invocation.output.hint(&format!("running tasks are being stopped; check with: turno job show {id}"));
     }
     Ok(exit)
 }
@@ -124,7 +124,7 @@ fn cancel_question(meant: &[(JobView, Option<Ranges>)]) -> String {
             let sum = |count: fn(&JobView) -> u32| meant.iter().map(|(view, _)| u64::from(count(view))).sum::<u64>();
             let (waiting, running) = (sum(|view| view.counts.waiting), sum(|view| view.counts.running));
             let some = meant.iter().filter(|(_, tasks)| tasks.is_some()).count();
-            let partly = if some > 0 { format!(", of {some} of them only some tasks") } else { String::new() };
+            let partly = if some > 0 { format!(", {some} of them in part") } else { String::new() };
             format!("cancel {} jobs, with {waiting} waiting and {running} running{partly}?", meant.len())
         }
     }
@@ -136,7 +136,7 @@ pub(super) async fn hold(args: &HoldArgs, invocation: &Invocation) -> Result<u8,
     let ends = asked.each(&views, |job| AdminCall::JobHold { job }).await;
     let exit = done(&ends, is_one(&args.jobs), invocation, state_line)?;
     if let [(id, Ok(_))] = &ends[..] {
-        invocation.output.hint(&format!("let it go on with: turno job release {id}"));
+        invocation.output.hint(&format!("release it with: turno job release {id}"));
     }
     Ok(exit)
 }
@@ -158,15 +158,15 @@ pub(super) async fn rm(args: &RmArgs, invocation: &Invocation) -> Result<u8, Fai
     }
     confirm::ask(invocation, &rm_question(&views))?;
     let ends = asked.each(&views, |job| AdminCall::JobRm { job }).await;
-    done(&ends, is_one(&args.jobs), invocation, |view| format!("{} is removed", title(view)))
+    done(&ends, is_one(&args.jobs), invocation, |view| format!("{} removed", title(view)))
 }
 
 /// What is asked before jobs are removed.
 fn rm_question(views: &[JobView]) -> String {
     let tasks = number_of_tasks(views.iter().map(|view| u64::from(view.tasks)).sum());
     match views {
-        [view] => format!("remove {}, and all that is known of its {tasks}?", title(view)),
-        _ => format!("remove {} jobs, and all that is known of their {tasks}?", views.len()),
+        [view] => format!("remove {} and all data of its {tasks}?", title(view)),
+        _ => format!("remove {} jobs and all data of their {tasks}?", views.len()),
     }
 }
 
@@ -194,8 +194,8 @@ impl Asked<'_> {
         }
         if found.is_empty() {
             return Err(Failure::new(Code::NotFound, "no job matches")
-                .why("there is none of these numbers, or none in a state in which that can be done")
-                .fix("`turno job ls` lists the jobs there are"));
+                .why("no job has these ids, or none is in a state that allows this")
+                .fix("`turno job ls` lists the jobs"));
         }
         Ok(found.into_values().collect())
     }
@@ -264,14 +264,14 @@ mod tests {
         );
         assert_eq!(
             cancel_question(&[(one, None), (two, some)]),
-            "cancel 2 jobs, with 40 waiting and 8 running, of 1 of them only some tasks?"
+            "cancel 2 jobs, with 40 waiting and 8 running, 1 of them in part?"
         );
     }
 
     #[test]
     fn what_is_asked_before_jobs_are_removed() {
-        let question = "remove job 7 (sim), and all that is known of its 30 tasks?";
+        let question = "remove job 7 (sim) and all data of its 30 tasks?";
         assert_eq!(rm_question(&[view(7)]), question);
-        assert_eq!(rm_question(&[view(7), view(8)]), "remove 2 jobs, and all that is known of their 60 tasks?");
+        assert_eq!(rm_question(&[view(7), view(8)]), "remove 2 jobs and all data of their 60 tasks?");
     }
 }

@@ -21,7 +21,7 @@ use crate::cli::schema::job_explain::JobExplainDocument;
     &[1, 4, 5, 78, 124],
 ))]
 pub(super) struct ExplainArgs {
-    /// A job, or one task of it: 7, last, 7.3
+    /// Job or task: 7, last, 7.3
     task: Part,
 }
 
@@ -30,9 +30,9 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> Result<u
         None => None,
         Some([(first, last)]) if first == last => Some(*first),
         Some(_) => {
-            return Err(Failure::new(Code::BadUsage, "one task is explained at a time")
-                .why("these are several")
-                .fix(format!("name one of them: `turno job explain {}.3`", args.task.job)));
+            return Err(Failure::new(Code::BadUsage, "only one task can be explained at a time")
+                .why("several tasks are given")
+                .fix(format!("choose one: `turno job explain {}.3`", args.task.job)));
         }
     };
     let asked = Asked::connect(invocation).await?;

@@ -114,7 +114,7 @@ fn told_of(task: &TaskView) -> String {
 /// The words behind the exit code; without words, what is known.
 fn headed(exit_code: Option<i32>, signal: Option<i32>, text: &str) -> String {
     match (exit_code, signal, text) {
-        (None, None, "") => "failed, and nobody said why".to_owned(),
+        (None, None, "") => "failed without a reason".to_owned(),
         (Some(_), _, _) | (None, Some(_), "") => Exit { code: exit_code, signal }.with(text),
         (None, _, text) => text.to_owned(),
     }
@@ -148,8 +148,8 @@ pub(super) fn text(failures: &FailuresBody) -> Page {
 
 /// What to do about them.
 pub(super) fn hints(job: JobId, output: &Output) {
-    output.hint(&format!("what they wrote: turno job logs {job} --failed"));
-    output.hint(&format!("try them again: turno job retry {job} --failed"));
+    output.hint(&format!("show their output: turno job logs {job} --failed"));
+    output.hint(&format!("retry them: turno job retry {job} --failed"));
 }
 
 impl Asked<'_> {
@@ -179,7 +179,7 @@ impl Asked<'_> {
     /// The same for a job that is told of in any case.
     pub(super) async fn failures_if_told(&self, view: &JobView) -> Option<FailuresBody> {
         self.failures(view).await.unwrap_or_else(|failure| {
-            let warning = format!("which tasks of job {} failed is not known: {}", view.id, failure.what());
+            let warning = format!("cannot list the failed tasks of job {}: {}", view.id, failure.what());
             self.invocation.output.warn(&warning);
             None
         })
@@ -244,7 +244,7 @@ mod tests {
                 (1, "exit 2: usage: sim FILE", "7.1"),
                 (1, "exit 3: no memory", "7.14"),
                 (1, "killed by signal 11", "7.17"),
-                (1, "failed, and nobody said why", "7.18"),
+                (1, "failed without a reason", "7.18"),
                 (1, "exit 31: exit 3: a worker that says something else", "7.19"),
                 (1, "exit 127: not found: ./sim", "7.20"),
             ]

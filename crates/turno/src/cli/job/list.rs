@@ -23,19 +23,19 @@ use crate::cli::schema::task::TaskListDocument;
     &[1, 5, 78, 124],
 ))]
 pub(super) struct LsArgs {
-    /// Only jobs in that state; several parted by commas
+    /// Only jobs in these states, comma-separated
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<JobStateArg>,
 
-    /// Only jobs with that tag; repeat for jobs that have all of several
+    /// Only jobs with this tag; repeatable, a job must have all tags
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
 
-    /// At most N; --before takes the last id for the next page
+    /// List at most N; --before ID continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
 
-    /// Only jobs that came before this one
+    /// Only jobs submitted before this one
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
 }
@@ -73,18 +73,18 @@ impl JobStateArg {
     &[1, 4, 5, 78, 124],
 ))]
 pub(super) struct TasksArgs {
-    /// Its number or last, or some of its tasks: 7.1-20
+    /// Job or some of its tasks: 7, last, 7.1-20
     job: Part,
 
-    /// Only tasks in that state
+    /// Only tasks in this state
     #[arg(long, value_name = "STATE")]
     state: Option<TaskStateArg>,
 
-    /// At most N; --after takes the last number for the next page
+    /// List at most N; --after NUMBER continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
 
-    /// Only tasks with a higher number
+    /// Only tasks after this number
     #[arg(long, value_name = "N")]
     after: Option<u32>,
 }
@@ -149,9 +149,9 @@ pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, F
     invocation.output.rows(&JobListDocument { jobs: &rows, next, errors: None }, &rows)?;
     if rows.is_empty() {
         let text = match (states.is_empty(), args.tag.is_empty()) {
-            (true, true) => "no jobs yet; submit one: turno submit -- CMD",
-            (false, true) => "no job is in that state; all of them: turno job ls",
-            (_, false) => "no job has these tags; all of them: turno job ls",
+            (true, true) => "no jobs; submit one: turno submit -- CMD",
+            (false, true) => "no job in this state; list all: turno job ls",
+            (_, false) => "no job with these tags; list all: turno job ls",
         };
         invocation.output.hint(text);
     }
@@ -171,7 +171,7 @@ pub(super) async fn tasks(args: &TasksArgs, invocation: &Invocation) -> Result<u
         invocation.output.rows(&TaskListDocument { job: job.to_string(), tasks: &rows, next }, &rows)?;
     }
     if told == 0 && rows.is_empty() {
-        invocation.output.hint(&format!("no task in that state; all of them: turno job tasks {job}"));
+        invocation.output.hint(&format!("no task in this state; list all: turno job tasks {job}"));
     }
     Ok(0)
 }

@@ -78,7 +78,7 @@ enum JobCommand {
     &[1, 4, 5, 78, 124],
 ))]
 struct ShowArgs {
-    /// Its number or last, or one of its tasks: 7.3
+    /// Job or task: 7, last, 7.3
     job: Part,
 }
 
@@ -139,11 +139,9 @@ impl<'a> Asked<'a> {
             One::Id(job) => self.job(AdminCall::JobShow { job: Some(job) }, job).await,
             One::Last => match self.admin(AdminCall::JobShow { job: None }).await {
                 Ok(answer) => view(answer),
-                Err(failure) if failure.code() == Code::NotFound => {
-                    Err(Failure::new(Code::NotFound, "there is no job yet")
-                        .why("last is the latest job, and this broker knows none")
-                        .fix("submit one: `turno submit -- CMD`"))
-                }
+                Err(failure) if failure.code() == Code::NotFound => Err(Failure::new(Code::NotFound, "no jobs exist")
+                    .why("`last` is the latest job, and this broker has none")
+                    .fix("submit one: `turno submit -- CMD`")),
                 Err(failure) => Err(failure),
             },
         }
@@ -180,13 +178,13 @@ fn view(answer: AdminAnswer) -> Result<JobView, Failure> {
 /// The failure with the job's own number in it.
 fn named(failure: Failure, job: JobId) -> Failure {
     match failure.code() {
-        Code::NotFound => Failure::new(Code::NotFound, format!("there is no job {job}"))
-            .why("this broker never had it, or somebody removed it")
-            .fix("`turno job ls` lists the jobs there are"),
+        Code::NotFound => Failure::new(Code::NotFound, format!("job {job} does not exist"))
+            .why("it was never submitted to this broker, or has been removed")
+            .fix("`turno job ls` lists the jobs"),
         Code::JobEnded => Failure::new(Code::JobEnded, format!("job {job} has ended"))
             .fix(format!("`turno job show {job}` shows how it ended")),
         Code::JobNotEnded => Failure::new(Code::JobNotEnded, format!("job {job} has not ended"))
-            .fix(format!("wait for it with `turno job wait {job}`, or end it with `turno job cancel {job}`")),
+            .fix(format!("wait with `turno job wait {job}`, or cancel it with `turno job cancel {job}`")),
         _ => failure,
     }
 }
@@ -273,7 +271,7 @@ mod tests {
     #[test]
     fn a_failure_names_the_job_and_keeps_its_exit_status() {
         let table = [
-            (Code::NotFound, "there is no job 7", 4),
+            (Code::NotFound, "job 7 does not exist", 4),
             (Code::JobEnded, "job 7 has ended", 1),
             (Code::JobNotEnded, "job 7 has not ended", 1),
         ];

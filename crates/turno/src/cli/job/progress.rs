@@ -24,7 +24,7 @@ use turno_proto::model::Code;
     &[1, 4, 5, 78, 124, 130, 143],
 ))]
 pub(super) struct ProgressArgs {
-    /// Jobs: 7, last, 1,3,5-8 or all [default: all that have not ended]
+    /// Jobs: 7, last, 1,3,5-8 or all [default: unfinished jobs]
     #[arg(value_name = "JOB")]
     jobs: Vec<Jobs>,
 }
@@ -39,7 +39,7 @@ pub(super) async fn run(args: &ProgressArgs, invocation: &Invocation) -> Result<
     let mut jobs = match found {
         Err(failure) if args.jobs.is_empty() && failure.code() == Code::NotFound => {
             invocation.output.one(&JobListDocument { jobs: &[], next: None, errors: None }, "", || "")?;
-            invocation.output.hint("every job has ended; all of them: turno job ls");
+            invocation.output.hint("all jobs have ended; list them: turno job ls");
             return Ok(0);
         }
         found => found?,
@@ -67,7 +67,7 @@ fn leave(jobs: &[JobView], invocation: &Invocation) {
         invocation.output.note(&state_line(job));
     }
     if open.len() > TOLD_MAX {
-        invocation.output.note(&format!("and {} more go on", open.len() - TOLD_MAX));
+        invocation.output.note(&format!("and {} more continue", open.len() - TOLD_MAX));
     }
     invocation.output.hint(&format!("turno job progress {}", selector(&open)));
 }

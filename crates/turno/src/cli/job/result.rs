@@ -30,14 +30,14 @@ use crate::cli::schema::output::{ResultListDocument, ResultRow};
     &[1, 4, 5, 78, 124],
 ))]
 pub(super) struct ResultArgs {
-    /// Its number or last, or some of its tasks: 7.1-20
+    /// Job or some of its tasks: 7, last, 7.1-20
     job: Part,
 
-    /// Where to put them [default: job-7 for job 7]
+    /// Target directory [default: job-7 for job 7]
     #[arg(short, long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Only list them
+    /// List the files only
     #[arg(long, conflicts_with = "dir")]
     list: bool,
 }
@@ -68,16 +68,17 @@ pub(super) async fn run(args: &ResultArgs, invocation: &Invocation) -> Result<u8
     let lost = rows.iter().map(|row| &row.file).filter(|file| file.lost);
     let lost: Vec<String> = lost.map(|file| format!("{} {}", file.id, file.name)).collect();
     if !lost.is_empty() {
-        let what = format!("{} of {} files of job {job} are lost to damage", lost.len(), rows.len());
+        let what =
+            format!("{} of {} files of job {job} are lost because the archive is damaged", lost.len(), rows.len());
         return Err(Failure::new(Code::ArchiveDamaged, what).why(named_few(&lost)));
     }
     if damaged {
         invocation.output.warn(
-            "files may have been lost to damage: a part of the archive cannot be read, and nobody knows whose that was; \
-             `turno doctor` shows it",
+            "files may be lost: part of the archive is unreadable, and its owner is unknown; `turno doctor` shows \
+                 details",
         );
     } else if rows.is_empty() {
-        invocation.output.hint("no task brought a file back; `turno submit --collect GLOB` says which ones they do");
+        invocation.output.hint("no task returned files; choose them with `turno submit --collect GLOB`");
     }
     Ok(0)
 }
@@ -130,9 +131,12 @@ impl Asked<'_> {
             let bytes = match answer {
                 AdminAnswer::Piece { bytes, size: now } if now == *size && !bytes.is_empty() => bytes,
                 AdminAnswer::Piece { .. } => {
-                    return Err(Failure::new(Code::Io, format!("{name} of task {job}.{task} changed meanwhile"))
-                        .why("a later attempt of the task brought another one")
-                        .fix("fetch it again"));
+                    return Err(Failure::new(
+                        Code::Io,
+                        format!("{name} of task {job}.{task} changed during the download"),
+                    )
+                    .why("a later attempt of the task replaced it")
+                    .fix("fetch it again"));
                 }
                 other => return Err(connect::unexpected(&other)),
             };
@@ -153,7 +157,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 /// elsewhere are refused, and so are links in the way.
 fn place(dir: &Path, task: u32, name: &str) -> io::Result<PathBuf> {
     if !is_file_name(name) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a file")));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("invalid file name {name:?}")));
     }
     DirBuilder::new().recursive(true).create(dir)?;
     let mut path = dir.join(task.to_string());
@@ -167,7 +171,7 @@ fn place(dir: &Path, task: u32, name: &str) -> io::Result<PathBuf> {
     }
     match fs::symlink_metadata(&path) {
         Ok(found) if !found.is_file() => {
-            Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is there, and no file", path.display())))
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists and is not a file", path.display())))
         }
         _ => Ok(path),
     }
@@ -177,9 +181,10 @@ fn place(dir: &Path, task: u32, name: &str) -> io::Result<PathBuf> {
 fn make_directory(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => {
-            Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is there, and no directory", path.display())))
-        }
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            format!("{} exists and is not a directory", path.display()),
+        )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir(path),
         Err(error) => Err(error),
     }

@@ -38,13 +38,13 @@ pub(super) struct RetryArgs {
     /// Jobs: 7, last, 1,3,5-8 or all; or tasks of one: 7.1-20
     #[arg(required = true, value_name = "JOB|JOB.TASKS")]
     targets: Vec<Target>,
-    /// Tasks that failed, as if nothing was said
+    /// Failed tasks; this is the default
     #[arg(long, conflicts_with = "tasks")]
     failed: bool,
-    /// These tasks of every job, however they ended: 3, 1-20 or 1,3,5-8
+    /// These tasks of every job, regardless of their result: 3, 1-20 or 1,3,5-8
     #[arg(long, value_name = "RANGES")]
     tasks: Option<TaskRanges>,
-    /// Only tell how many tasks it would be
+    /// Only show the number of tasks
     #[arg(long)]
     dry_run: bool,
 }
@@ -52,8 +52,8 @@ pub(super) struct RetryArgs {
 pub(super) async fn run(args: &RetryArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let both = args.failed || args.tasks.is_some();
     if both && args.targets.iter().any(|target| matches!(target, Target::Tasks(..))) {
-        return Err(Failure::new(Code::BadUsage, "tasks are named behind a job, and by an option too")
-            .fix("name jobs alone beside --failed and --tasks"));
+        return Err(Failure::new(Code::BadUsage, "tasks are given twice: with the job and with an option")
+            .fix("use job ids without tasks together with --failed or --tasks"));
     }
     let asked = Asked::connect(invocation).await?;
     let meant = asked.meant(args).await?;
@@ -89,8 +89,8 @@ pub(super) async fn run(args: &RetryArgs, invocation: &Invocation) -> Result<u8,
     }
     match &again[..] {
         [] => {}
-        _ if args.dry_run => invocation.output.hint("nothing was changed; without --dry-run they run again"),
-        _ => invocation.output.hint(&format!("wait for the end with: turno job wait {}", again.join(","))),
+        _ if args.dry_run => invocation.output.hint("nothing was changed; omit --dry-run to retry them"),
+        _ => invocation.output.hint(&format!("wait for them with: turno job wait {}", again.join(","))),
     }
     Ok(if errors.is_empty() { 0 } else { 3 })
 }

@@ -20,19 +20,19 @@ pub(super) enum One {
 /// Why a word means no job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectError {
-    #[error("a job is its number, for example 7, or last")]
+    #[error("invalid job: expected an id such as 7, or last")]
     One,
-    #[error("jobs are numbers, for example 7, 1,3,5-8 or 1-100:2, or last or all")]
+    #[error("invalid jobs: expected ids such as 7, 1,3,5-8 or 1-100:2, or last, or all")]
     Jobs,
-    #[error("tasks are numbers behind those of one job, for example 7.3, 7.1-20 or last.1,3,5-8")]
+    #[error("invalid tasks: expected a job and task numbers, such as 7.3, 7.1-20 or last.1,3,5-8")]
     Tasks,
-    #[error("tasks are numbers, for example 3, 1-20 or 1,3,5-8")]
+    #[error("invalid tasks: expected numbers such as 3, 1-20 or 1,3,5-8")]
     Numbers,
-    #[error("a range goes from a number to one that is not lower, in steps of 1 or more")]
+    #[error("invalid range: must not decrease, with a step of at least 1")]
     Range,
     #[error("task numbers go up to {TASK_NUMBER_MAX}")]
     TooHigh,
-    #[error("that comes to more than {RANGES_MAX} ranges of tasks")]
+    #[error("more than {RANGES_MAX} task ranges")]
     TooMany,
 }
 

@@ -23,9 +23,9 @@ pub(super) async fn show(asked: &Asked<'_>, view: &JobView, ranges: &[(u32, u32)
     let task = match ranges {
         [(first, last)] if first == last => *first,
         _ => {
-            return Err(Failure::new(Code::BadUsage, "one task is shown at a time")
-                .why("these are several")
-                .fix(format!("list them with `turno job tasks {job}.1-20`, or name one")));
+            return Err(Failure::new(Code::BadUsage, "only one task can be shown at a time")
+                .why("several tasks are given")
+                .fix(format!("list them with `turno job tasks {job}.1-20`, or choose one")));
         }
     };
     let (task, because, attempts) = match asked.admin(AdminCall::JobExplain { job, task: Some(task) }).await {
@@ -41,7 +41,7 @@ pub(super) async fn show(asked: &Asked<'_>, view: &JobView, ranges: &[(u32, u32)
     output.one(&document, &id.to_string(), || text(body, output.clock()))?;
     if attempt > 0 {
         let all = if attempt > 1 { " --attempt all" } else { "" };
-        output.hint(&format!("what it wrote: turno job logs {id}{all}"));
+        output.hint(&format!("show its output: turno job logs {id}{all}"));
     }
     Ok(0)
 }
@@ -81,14 +81,14 @@ fn text(task: &TaskBody, clock: &Clock) -> Page {
                 facts.push(("environment", words(&pairs(&command.env))));
             }
         }
-        None => facts.push(("command", "written by another program in a way of its own".to_owned())),
+        None => facts.push(("command", "in a format of another program".to_owned())),
     }
     facts.push(("slots", task.slots.to_string()));
     let known = u32::try_from(task.attempts.len()).unwrap_or(u32::MAX);
     if row.attempt == 0 {
         facts.push(("attempts", "none yet".to_owned()));
     } else if known < row.attempt {
-        facts.push(("attempts", format!("{}, of which the latest {known} are known", row.attempt)));
+        facts.push(("attempts", format!("{}, the latest {known} known", row.attempt)));
     }
     facts.extend(task.attempts.iter().map(|attempt| ("attempt", attempt_line(attempt, clock))));
     table::facts(&facts)
@@ -205,10 +205,10 @@ mod tests {
         };
         let runs = TaskReason::Runs { worker: "w".to_owned(), for_seconds: Seconds::from_millis(60_000) };
         let running = told(&job, &running, &runs, &[]);
-        assert!(running.contains("attempts  3, of which the latest 1 are known\n"), "{running}");
+        assert!(running.contains("attempts  3, the latest 1 known\n"), "{running}");
         assert!(running.ends_with("attempt   3: running at w, began 1m0s ago, for 1m0s\n"), "{running}");
         let strange = JobView { spec: Some(Box::new(JobSpec { work: vec![0xC1].into(), ..spec(&work) })), ..view(7) };
         let strange = told(&strange, &TaskView::new(ID, TaskState::Waiting, 0), &because, &[]);
-        assert!(strange.contains("written by another program"), "{strange}");
+        assert!(strange.contains("in a format of another program"), "{strange}");
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn counts(tasks: &TaskCounts) -> String {
 
 /// Running tasks whose worker is lost.
 fn lost(count: u32) -> String {
-    if count == 0 { String::new() } else { format!(" ({count} of a lost worker, see `turno job tasks`)") }
+    if count == 0 { String::new() } else { format!(" ({count} on a lost worker, see `turno job tasks`)") }
 }
 
 /// So many of them.
@@ -68,7 +68,10 @@ pub(super) fn whole(row: &JobRow, clock: &Clock) -> Page {
         facts.push(("because", because.to_string()));
     }
     facts.extend([
-        ("tasks", format!("{}, numbers {}{}", row.tasks, row.array, if row.items > 0 { ", an item each" } else { "" })),
+        (
+            "tasks",
+            format!("{}, numbers {}{}", row.tasks, row.array, if row.items > 0 { ", one item each" } else { "" }),
+        ),
         ("of these", counts(&row.counts) + &lost(row.lost)),
         ("slots", format!("{} a task", row.slots)),
         ("priority", row.priority.to_string()),
@@ -96,7 +99,7 @@ pub(super) fn asked_for(spec: &SpecView) -> Vec<(&'static str, String)> {
     let span = |length: Seconds| short(length.duration());
     match &spec.command {
         Some(command) => facts.extend(command_of(command)),
-        None => facts.push(("command", "written by another program in a way of its own".to_owned())),
+        None => facts.push(("command", "in a format of another program".to_owned())),
     }
     if let Some(max) = spec.max_parallel {
         facts.push(("at a time", max.to_string()));
@@ -132,7 +135,7 @@ fn command_of(command: &CommandView) -> Vec<(&'static str, String)> {
         facts.push(("columns", words(&command.columns)));
     }
     if !command.cwd.is_empty() {
-        let optional = if command.cwd_optional { ", where a worker has it" } else { "" };
+        let optional = if command.cwd_optional { ", if the worker has it" } else { "" };
         facts.push(("directory", format!("{}{optional}", command.cwd)));
     }
     if !command.env.is_empty() {
@@ -146,7 +149,7 @@ fn command_of(command: &CommandView) -> Vec<(&'static str, String)> {
         facts.push(("files", words(&names)));
     }
     if !command.collect.is_empty() {
-        facts.push(("brings back", words(&command.collect)));
+        facts.push(("collects", words(&command.collect)));
     }
     if let Some(dir) = &command.out_dir {
         facts.push(("output in", dir.clone()));
@@ -202,7 +205,7 @@ mod tests {
             "job          7\n\
              name         sim\n\
              state        running\n\
-             because      as many of its tasks run as may at a time: 4\n\
+             because      the limit of 4 running tasks is reached\n\
              tasks        30, numbers 1-30\n\
              of these     20 waiting, 4 running, 6 finished\n\
              slots        2 a task\n\
@@ -227,7 +230,7 @@ mod tests {
         let clock = Clock::at("2026-11-15T12:01:00Z", TimeStyle::Relative);
         let strange = JobSpec { work: vec![0xC1].into(), ..spec() };
         let shown = JobView { spec: Some(Box::new(strange)), ..view(7) };
-        assert!(whole(&JobRow::from(&shown), &clock).contains("written by another program"));
+        assert!(whole(&JobRow::from(&shown), &clock).contains("in a format of another program"));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) struct WaitArgs {
     #[arg(required = true, value_name = "JOB")]
     jobs: Vec<Jobs>,
 
-    /// Until one of the jobs has ended; only those that have are told of
+    /// Wait until any one of the jobs has ended; show only ended jobs
     #[arg(long)]
     any: bool,
 

@@ -110,7 +110,7 @@ impl<'a> Wait<'a> {
                 Ok(()) => {}
                 Err(failure) if is_loss(failure.code()) => {
                     self.screen.clear();
-                    asked.invocation.output.note("the connection is lost; looking for the broker");
+                    asked.invocation.output.note("connection lost; reconnecting");
                     waits = Waits::default();
                     asked.client = tokio::select! {
                         client = found_again(asked.invocation) => client.map_err(Cut::Failed)?,
@@ -217,10 +217,10 @@ pub(super) fn selector(jobs: &[&JobView]) -> String {
 pub(super) fn explained(cut: Cut, jobs: &[JobView]) -> Failure {
     let open: Vec<&JobView> = jobs.iter().filter(|job| !job.state.is_end()).collect();
     let numbers = selector(&open);
-    let back = format!("come back with `turno job wait {numbers}`, cancel it with `turno job cancel {numbers}`");
+    let back = format!("wait again with `turno job wait {numbers}`, or cancel with `turno job cancel {numbers}`");
     let (what, goes_on) = match &open[..] {
-        [job] => (title(job), "the job goes on"),
-        _ => (format!("{} jobs", open.len()), "the jobs go on"),
+        [job] => (title(job), "the job continues"),
+        _ => (format!("{} jobs", open.len()), "the jobs continue"),
     };
     match cut {
         Cut::Failed(failure) if is_loss(failure.code()) => failure.fix(format!("the job is stored; {back}")),
@@ -230,7 +230,7 @@ pub(super) fn explained(cut: Cut, jobs: &[JobView]) -> Failure {
                 [job] => format!("{what} has not ended: {}", counts(&job.counts)),
                 _ => format!("{what} have not ended"),
             };
-            Failure::new(Code::TimedOut, what).why(format!("--timeout is over; {goes_on}")).fix(back)
+            Failure::new(Code::TimedOut, what).why(format!("--timeout has passed; {goes_on}")).fix(back)
         }
         Cut::Signal(exit) => Failure::new(Code::Cancelled, format!("stopped waiting for {what}"))
             .why(goes_on)
@@ -249,15 +249,15 @@ mod tests {
     #[test]
     fn whoever_stops_waiting_is_told_how_to_come_back() {
         let job = [tests::view(7)];
-        let back = "come back with `turno job wait 7`, cancel it with `turno job cancel 7`";
+        let back = "wait again with `turno job wait 7`, or cancel with `turno job cancel 7`";
         for (cut, exit) in [(Cut::Late, 124), (Cut::Signal(130), 130), (Cut::Signal(143), 143)] {
             let failure = explained(cut, &job);
             assert_eq!(failure.exit(), exit);
             assert_eq!(failure.body().hint, back);
-            assert!(failure.what().contains("job 7 (sim)") && failure.body().why.ends_with("the job goes on"));
+            assert!(failure.what().contains("job 7 (sim)") && failure.body().why.ends_with("the job continues"));
         }
         let left = explained(Cut::Signal(130), &job).render(Paint::plain());
-        assert_eq!(left, format!("stopped waiting for job 7 (sim): the job goes on\nhint: {back}\n"));
+        assert_eq!(left, format!("stopped waiting for job 7 (sim): the job continues\nhint: {back}\n"));
         let late = explained(Cut::Late, &job);
         assert_eq!(late.what(), "job 7 (sim) has not ended: 20 waiting, 4 running, 6 finished");
         let several = explained(Cut::Late, &[tests::view(9), tests::view(7), tests::view(8), tests::view(20)]);

@@ -36,7 +36,7 @@ const IN_FLIGHT: usize = 64;
     &[1, 3, 4, 5, 78, 124],
 ))]
 pub(super) struct CancelArgs {
-    /// The messages' ids; - reads them from stdin, one a line
+    /// Message ids; - reads them from stdin, one per line
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 }
@@ -168,8 +168,8 @@ impl Tally {
         let format = invocation.output.format();
         let untried = asked as u64 - cancelled - failed;
         if format != Format::Json && format != Format::Jsonl {
-            let untried = if untried > 0 { format!(", {untried} not tried") } else { String::new() };
-            let failed = if failed > 0 { format!(", {failed} not") } else { String::new() };
+            let untried = if untried > 0 { format!(", {untried} not attempted") } else { String::new() };
+            let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
             invocation.output.note(&format!("{cancelled} cancelled{failed}{untried}"));
         }
         if format == Format::Json {

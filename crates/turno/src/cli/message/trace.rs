@@ -26,7 +26,7 @@ use crate::cli::words::{one_line, reason_word};
     &[1, 4, 5, 78, 124],
 ))]
 pub(crate) struct TraceArgs {
-    /// The message's id
+    /// Message id
     id: String,
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &TraceArgs, invocation: &Invocation) -> Result<u8,
             Some(address) => format!("turno://{address}"),
             None => "URL".to_owned(),
         };
-        invocation.output.hint(&format!("further on: turno message trace {} --url {url}", args.id));
+        invocation.output.hint(&format!("continue at the next broker: turno message trace {} --url {url}", args.id));
     }
     Ok(0)
 }

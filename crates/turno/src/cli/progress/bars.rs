@@ -194,9 +194,8 @@ mod tests {
         meter.look(Duration::ZERO, &[waiting]);
         assert_eq!(
             shown(&meter, 64),
-            "jobs   [>                             ]  0/1    0%  1 waiting\n\
-             tasks  [>                             ]  0/3    0%  3 waiting\n\
-             job 8 waits: no worker for jobs is connected"
+            "jobs   [>                             ]  0/1    0%  1 waiting\ntasks  [>                             \
+                 ]  0/3    0%  3 waiting\njob 8 waits: no job worker is connected"
         );
         assert_eq!(shown(&meter, 13).lines().last(), Some("job 8 waits:"));
     }

@@ -299,8 +299,8 @@ pub(super) mod tests {
         meter.look(at(0), &[finished, waiting]);
         assert_eq!(
             meter.line(),
-            "1 of 2 jobs ended; 40 of 43 tasks ended (93%): 3 waiting, 40 finished; \
-             job 8 waits: no worker for jobs is connected"
+            "1 of 2 jobs ended; 40 of 43 tasks ended (93%): 3 waiting, 40 finished; job 8 waits: no job worker is \
+                 connected"
         );
         let mut meter = Meter::default();
         meter.look(at(0), &[]);

@@ -50,11 +50,11 @@ struct LsArgs {
     /// The queue
     queue: String,
 
-    /// At most N; --after takes the last id for the next page
+    /// List at most N; --after ID continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
 
-    /// Only letters that died after this one
+    /// Only dead letters after this one
     #[arg(long, value_name = "ID")]
     after: Option<String>,
 }
@@ -69,7 +69,7 @@ struct ShowArgs {
     /// The queue
     queue: String,
 
-    /// The letter's id
+    /// Dead letter id
     id: String,
 }
 
@@ -106,7 +106,7 @@ struct Which {
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
 
-    /// All that are there now
+    /// All current dead letters
     #[arg(long, conflicts_with = "ids")]
     all: bool,
 }
@@ -154,7 +154,7 @@ async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     };
     invocation.output.rows(&DeadListDocument { queue: queue.clone(), dead: &rows, next }, &rows)?;
     if rows.is_empty() {
-        invocation.output.hint("no dead letters: nothing sent to this queue has used up its attempts");
+        invocation.output.hint("no dead letters: no message in this queue has used up its attempts");
     }
     Ok(0)
 }
@@ -212,7 +212,7 @@ fn text(letter: &DeadBody, body: &[u8], invocation: &Invocation) -> Page {
             page.line("body:");
             page.block("", body);
         }
-        Err(_) => page.line(&format!("body: {} bytes that are no text; --json has them in base64", body.len())),
+        Err(_) => page.line(&format!("body: {} bytes of binary data; --json prints them as base64", body.len())),
     }
     page
 }
@@ -231,7 +231,7 @@ async fn retry(which: &Which, invocation: &Invocation) -> Result<u8, Failure> {
     };
     let document = RetriedDocument { queue: queue.clone(), retried, dead };
     invocation.output.one(&document, queue, || {
-        format!("queue {queue}: put back {retried} of {before} dead letters; now {dead} are dead\n")
+        format!("queue {queue}: requeued {retried} of {before} dead letters; {dead} left\n")
     })?;
     Ok(0)
 }
@@ -266,7 +266,7 @@ async fn each(
             Ok(other) => return Err(connect::unexpected(&other)),
             Err(failure) => {
                 if total > 0 {
-                    invocation.output.note(&format!("{total} of {} were done before that", which.ids.len()));
+                    invocation.output.note(&format!("{total} of {} were processed before the error", which.ids.len()));
                 }
                 return Err(blame_one(client, failure, &which.queue, ids, invocation).await);
             }
@@ -300,7 +300,7 @@ async fn blame(client: &Client, failure: Failure, queue: &str, id: &str, invocat
     match answer {
         Ok(AdminAnswer::Message { explanation }) => {
             let message = explanation.message;
-            failure.why(format!("the message is {}, in queue {}", message.state, message.queue))
+            failure.why(format!("the message is {} in queue {}", message.state, message.queue))
         }
         _ => failure,
     }
@@ -308,9 +308,9 @@ async fn blame(client: &Client, failure: Failure, queue: &str, id: &str, invocat
 
 fn not_a_letter(failure: Failure, queue: &str, id: &str) -> Failure {
     match failure.code() {
-        Code::NotFound => Failure::new(Code::NotFound, format!("{id} is no dead letter of queue {queue}"))
-            .why("it is gone: somebody removed it or put it back, or the queue held too many")
-            .fix(format!("`turno queue dead ls {queue}` lists those there are")),
+        Code::NotFound => Failure::new(Code::NotFound, format!("{id} is not a dead letter of queue {queue}"))
+            .why("it has been removed or requeued")
+            .fix(format!("`turno queue dead ls {queue}` lists the dead letters")),
         _ => failure,
     }
 }

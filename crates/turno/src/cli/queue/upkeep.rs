@@ -30,7 +30,7 @@ use crate::cli::shown::Page;
     &[1, 4, 5, 78, 124],
 ))]
 pub(super) struct SetArgs {
-    /// The queue; it is made if need be
+    /// Queue; created if it does not exist
     queue: String,
 
     #[command(flatten)]
@@ -40,23 +40,23 @@ pub(super) struct SetArgs {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
 struct Wanted {
-    /// Store sends on disk before they are answered
+    /// Store sends on disk before acknowledging them
     #[arg(long, conflicts_with = "volatile")]
     durable: bool,
 
-    /// Keep sends in memory alone
+    /// Keep sends in memory only
     #[arg(long)]
     volatile: bool,
 
-    /// Drop a worker when N deliveries in a row expired at it, 0 to 1000; 0: never
+    /// Drop a worker after N expired deliveries in a row, 0 to 1000; 0: never
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(0..=i64::from(limits::DROP_AFTER_MAX)))]
     drop_after: Option<u16>,
 
-    /// Messages a worker of several queues gets from this one in each round, 1 to 100
+    /// Messages per round for a worker of several queues, 1 to 100
     #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=i64::from(limits::WEIGHT_MAX)))]
     weight: Option<u8>,
 
-    /// No setting of its own: durable if the broker has a disk, the broker's drop-after, weight 1
+    /// Reset to defaults: durable if the broker has a store, the broker's drop-after, weight 1
     #[arg(long, conflicts_with_all = ["durable", "volatile", "drop_after", "weight"])]
     default: bool,
 }
@@ -81,7 +81,7 @@ pub(super) struct PurgeArgs {
     /// The queue
     queue: String,
 
-    /// Remove its dead letters too
+    /// Also remove dead letters
     #[arg(long)]
     dead: bool,
 }
@@ -101,8 +101,10 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
         let changed =
             settings.unwrap_or_else(|| QueueSettings { durable: Some(view.durable), ..QueueSettings::default() });
         let mut page: Page = match changed.durable.map(|_| view.durable) {
-            Some(true) => format!("queue {queue} is durable{whose}: a send is on disk before it is answered").into(),
-            Some(false) => format!("queue {queue} is volatile{whose}: a send is kept in memory alone").into(),
+            Some(true) => {
+                format!("queue {queue} is durable{whose}: sends are stored on disk before they are acknowledged").into()
+            }
+            Some(false) => format!("queue {queue} is volatile{whose}: sends are kept in memory only").into(),
             None => Page::new(),
         };
         if changed.drop_after.is_some() {
@@ -161,7 +163,7 @@ pub(super) async fn told_purged(
             None => format!("{purged_dead} dead"),
             Some(purged) => format!("{purged} waiting and {purged_dead} dead"),
         };
-        format!("queue {queue}: removed {removed}; now {ready} wait, {in_flight} are in flight, {dead} are dead\n")
+        format!("queue {queue}: removed {removed}; now {ready} ready, {in_flight} in flight, {dead} dead\n")
     })?;
     Ok(0)
 }
@@ -189,7 +191,7 @@ pub(super) async fn in_portions(
             // With its last message a queue that nobody uses is forgotten.
             Err(failure) if failure.code() == Code::NotFound => break,
             Err(failure) => {
-                invocation.output.note(&format!("{total} of {all} were done before that"));
+                invocation.output.note(&format!("{total} of {all} were processed before the error"));
                 return Err(failure);
             }
         }

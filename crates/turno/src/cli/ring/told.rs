@@ -38,9 +38,9 @@ pub(crate) fn line(view: &RingView) -> String {
 pub(crate) fn not_joined(code: Code, what: String, address: &str) -> Failure {
     match code {
         Code::BadMagic | Code::UnknownType | Code::ExpectedConnect | Code::BadFrame | Code::WrongDirection => {
-            Failure::new(code, format!("{what}: no member of a ring listens at {address}"))
-                .why("something else does, perhaps the same broker for its clients or its job workers")
-                .fix("give the address that `turno ring show` tells there; the usual one is 8000 plus the sid")
+            Failure::new(code, format!("{what}: no ring member listens at {address}"))
+                .why("another service listens there, perhaps the broker's listener for clients or job workers")
+                .fix("use the address that `turno ring show` shows on that broker; the default port is 8000 plus the sid")
         }
         code => Failure::new(code, format!("{what}: {}", code.text().what)),
     }
@@ -91,13 +91,13 @@ mod tests {
         let table = [
             (member(), false, "whole, 3 members"),
             (RingView { lost: lost(&[4]), ..member() }, false, "whole, 3 members; lost: 4"),
-            (RingView { whole: false, ..member() }, true, "not whole: the last roll call has not come round"),
+            (RingView { whole: false, ..member() }, true, "not whole: the last roll call did not complete"),
             (ring(RingState::Rewiring, &[3, 5]), false, "whole, 2 members"),
-            (RingView { whole: false, ..ring(RingState::Rewiring, &[3, 5]) }, true, "being rewired since 3.0s"),
-            (RingView { previous: None, ..down() }, true, "broken since 3.0s: no word from 9"),
-            (RingView { next: None, ..down() }, true, "broken since 3.0s: no word from 5"),
-            (RingView { previous: None, next: None, ..down() }, true, "broken since 3.0s: no word from 5, 9"),
-            (RingView { next: None, lost: lost(&[5, 7]), ..down() }, true, "broken since 3.0s: no word from 5, 7"),
+            (RingView { whole: false, ..ring(RingState::Rewiring, &[3, 5]) }, true, "rewiring since 3.0s"),
+            (RingView { previous: None, ..down() }, true, "broken since 3.0s: no contact with 9"),
+            (RingView { next: None, ..down() }, true, "broken since 3.0s: no contact with 5"),
+            (RingView { previous: None, next: None, ..down() }, true, "broken since 3.0s: no contact with 5, 9"),
+            (RingView { next: None, lost: lost(&[5, 7]), ..down() }, true, "broken since 3.0s: no contact with 5, 7"),
             (down(), true, "broken since 3.0s"),
             (ring(RingState::Alone, &[3]), false, "alone, sid 3"),
             (RingView { lost: lost(&[5, 4]), ..ring(RingState::Alone, &[3]) }, true, "alone since 3.0s; lost: 4, 5"),
@@ -105,11 +105,15 @@ mod tests {
             (
                 RingView { code: Some("ring_down".to_owned()), ..ring(RingState::Joining, &[]) },
                 false,
-                "joining since 3.0s: nobody answers at that place of the ring",
+                "joining since 3.0s: no member of the ring answers at this address",
             ),
             (ring(RingState::Leaving, &[3, 5]), false, "leaving since 3.0s"),
             (off(None), false, "left 3.0s ago"),
-            (off(Some("fenced")), true, "not in the ring since 3.0s: a later life of this broker is known in the ring"),
+            (
+                off(Some("fenced")),
+                true,
+                "not in the ring since 3.0s: a newer incarnation of this broker is in the ring",
+            ),
             (off(Some("of a\nlater version")), true, "not in the ring since 3.0s: of a later version"),
         ];
         for (view, broken, expected) in table {
@@ -133,13 +137,13 @@ mod tests {
     #[test]
     fn something_else_listens_there() {
         for (code, expected) in [
+            (Code::ExpectedConnect, "error: it did not join: no ring member listens at h:8101\nwhy: another service"),
+            (Code::UnknownType, "error: it did not join: no ring member listens at h:8101\nwhy: another service"),
             (
-                Code::ExpectedConnect,
-                "error: it did not join: no member of a ring listens at h:8101\nwhy: something else",
+                Code::RingDown,
+                "error: it did not join: no member of the ring answers at this address\nwhy: the other broker",
             ),
-            (Code::UnknownType, "error: it did not join: no member of a ring listens at h:8101\nwhy: something else"),
-            (Code::RingDown, "error: it did not join: nobody answers at that place of the ring\nwhy: the other broker"),
-            (Code::RingRefused, "error: it did not join: the other broker does not know the secret"),
+            (Code::RingRefused, "error: it did not join: the brokers do not share a ring secret"),
         ] {
             let failure = not_joined(code, "it did not join".to_owned(), "h:8101");
             let text = failure.render(Paint::plain());

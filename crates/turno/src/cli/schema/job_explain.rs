@@ -59,36 +59,31 @@ fn hint(job: JobId, task: &TaskView, because: &TaskReason, of_job: Option<&JobRe
                 Some(format!("look at its worker with `turno worker show {worker}`"))
             }
             TaskReason::Away { .. } => {
-                Some("its worker may come back; `turno worker ls` lists those that are here".to_owned())
+                Some("its worker may reconnect; `turno worker ls` lists the connected workers".to_owned())
             }
             TaskReason::Cancelled if let Some(JobReason::Missed { job, .. }) = of_job => {
                 Some(format!("look at that job with `turno job show {job}`"))
             }
-            TaskReason::Failed => Some(format!("`turno job tasks {job} --state failed` shows what its worker said")),
+            TaskReason::Failed => Some(format!("`turno job tasks {job} --state failed` shows the reason")),
             _ => None,
         };
     };
     match why {
-        JobReason::Held => Some(format!("let it begin with `turno job release {job}`")),
+        JobReason::Held => Some(format!("release it with `turno job release {job}`")),
         JobReason::After { jobs } => jobs.first().map(|before| format!("look at it with `turno job explain {before}`")),
-        JobReason::NoWorker => Some("start a worker for jobs, or look with `turno worker ls`".to_owned()),
+        JobReason::NoWorker => Some("start a job worker (`turno worker start`), or check `turno worker ls`".to_owned()),
         JobReason::NoLabels { labels } => {
             let words: Vec<String> = labels.iter().map(|label| format!("--label {label}")).collect();
-            Some(format!(
-                "`turno worker ls -o wide` shows the labels there are; a worker has it with {}",
-                words.join(" ")
-            ))
+            Some(format!("`turno worker ls -o wide` shows all labels; start a worker with {}", words.join(" ")))
         }
         JobReason::TooWide { slots, .. } => Some(format!("start a worker with {slots} slots or more")),
-        JobReason::Busy { .. } => Some("more workers or more slots would start it earlier".to_owned()),
+        JobReason::Busy { .. } => Some("add workers or slots to start it earlier".to_owned()),
         JobReason::Kept { job, .. } | JobReason::Missed { job, .. } => {
             Some(format!("look at that job with `turno job explain {job}`"))
         }
-        JobReason::MaxFailures { .. } => {
-            Some(format!("run those that failed again with `turno job retry {job} --failed`"))
-        }
-        JobReason::Disk => Some("see the broker's log, and the room on its disk".to_owned()),
-        JobReason::Draining => Some("`turno resume` lets a drained broker go on".to_owned()),
+        JobReason::MaxFailures { .. } => Some(format!("retry the failed tasks with `turno job retry {job} --failed`")),
+        JobReason::Disk => Some("check the broker's log and its free disk space".to_owned()),
+        JobReason::Draining => Some("`turno resume` ends the drain".to_owned()),
         JobReason::MaxParallel { .. } | JobReason::Backoff { .. } | JobReason::Unready { .. } | JobReason::Storing => {
             None
         }
@@ -118,46 +113,46 @@ mod tests {
         let worker = || "w1".to_owned();
         let waits = |why| TaskReason::Waits { why, before: 2 };
         let table = [
-            (waits(JobReason::Held), "held", "it is held until somebody releases it", "turno job release 7"),
-            (waits(JobReason::NoWorker), "no_worker", "no worker for jobs is connected", "start a worker"),
+            (waits(JobReason::Held), "held", "held until released", "turno job release 7"),
+            (waits(JobReason::NoWorker), "no_worker", "no job worker is connected", "start a job worker"),
             (
                 waits(JobReason::Busy { slots: 64, ahead: 3 }),
                 "busy",
-                "all 64 slots are taken, and 3 tasks of other jobs go first; 2 tasks of this job go first",
-                "more workers",
+                "all 64 slots are in use, and 3 tasks of other jobs are ahead; 2 tasks of this job are ahead",
+                "add workers",
             ),
             (
                 waits(JobReason::Backoff { in_seconds: Seconds::from_millis(1_500) }),
                 "backoff",
-                "its last attempt failed, and the next is due in 1.5s",
+                "the last attempt failed; the next one starts in 1.5s",
                 "",
             ),
             (
                 waits(JobReason::NoLabels { labels: vec!["gpu=yes".to_owned()] }),
                 "no_labels",
-                "no worker has the labels it asks for: gpu=yes",
+                "no worker has the required labels: gpu=yes",
                 "--label gpu=yes",
             ),
             (
                 waits(JobReason::Kept { job: JobId(9), worker: worker() }),
                 "kept",
-                "w1 has room and is kept free for a task of job 9, which takes more",
+                "w1 has free slots, reserved for a larger task of job 9",
                 "turno job explain 9",
             ),
             (
                 TaskReason::Runs { worker: worker(), for_seconds: Seconds::from_millis(1_500) },
                 "runs",
-                "it has run at w1 for 1.5s",
+                "running on w1 for 1.5s",
                 "turno worker show w1",
             ),
             (
                 TaskReason::Away { worker: worker(), left_seconds: Seconds::from_millis(59_000) },
                 "away",
-                "its worker w1 is lost; without word of it in 59s another worker gets the task",
+                "its worker w1 is lost; in 59s another worker gets the task unless w1 reconnects",
                 "turno worker ls",
             ),
-            (TaskReason::Failed, "failed", "it failed, and has no attempt left", "turno job tasks 7 --state failed"),
-            (TaskReason::Finished, "finished", "it did what it should", ""),
+            (TaskReason::Failed, "failed", "failed, with no attempts left", "turno job tasks 7 --state failed"),
+            (TaskReason::Finished, "finished", "finished successfully", ""),
         ];
         for (because, word, text, help) in table {
             let (job, task) = (job(), task());

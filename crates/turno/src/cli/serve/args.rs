@@ -31,55 +31,55 @@ use crate::cli::help;
     &[1, 78, 130, 143],
 ))]
 pub(crate) struct ServeArgs {
-    /// Address to listen on; repeat for more, port 0 takes a free one, none: only the Unix socket [default: 127.0.0.1:7460]
+    /// Address to listen on; repeatable; port 0 selects a free port; none: Unix socket only [default: 127.0.0.1:7460]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     listen: Vec<String>,
 
-    /// Address to listen on for job workers; repeat for more, or none [default: 127.0.0.1:5429, a free port if that is taken]
+    /// Address to listen on for job workers; repeatable, or none [default: 127.0.0.1:5429, or a free port if that is in use]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     foreman_listen: Vec<String>,
 
-    /// The broker's own directory [default: turno in the user's data directory]
+    /// Data directory [default: turno in the user's data directory]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Keep everything in memory: nothing is written anywhere, and sent messages end with the broker
+    /// Keep everything in memory; messages are lost when the broker stops
     #[arg(long, conflicts_with = "data")]
     memory: bool,
 
-    /// The broker's name [default: the machine's]
+    /// Broker name [default: the host name]
     #[arg(long, value_name = "NODE")]
     name: Option<String>,
 
-    /// Listen beyond this machine although anyone who reaches it may read and write everything
+    /// Allow listening beyond this machine without authentication
     #[arg(long)]
     pub(super) insecure: bool,
 
-    /// Broker that clients and workers are told of; repeat for more, in order of preference
+    /// Broker address announced to clients and workers; repeatable, in order of preference
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     broker: Vec<String>,
 
-    /// Broker to link with; repeat for more
+    /// Broker to link with; repeatable
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     link: Vec<String>,
 
-    /// File with the secret that brokers which link must both know
+    /// File with the shared secret of linked brokers
     #[arg(long, value_name = "FILE")]
     link_secret_file: Option<PathBuf>,
 
-    /// Threads that read, parse and write; 1 shares the engine's own [default: 1]
+    /// Network threads; 1 shares the engine's thread [default: 1]
     #[arg(long, value_name = "N")]
     routers: Option<u32>,
 
-    /// How log lines look [default: auto]
+    /// Log format [default: auto]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogStyle>,
 
-    /// How long to wait for what runs when asked to end [default: 30s]
+    /// How long to wait for running work at shutdown [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     drain_timeout: Option<Duration>,
 
-    /// How long the tasks of a lost worker wait for it, before another worker gets them [default: 1m]
+    /// How long to wait for a lost job worker before its tasks go to another one [default: 1m]
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     worker_grace: Option<Duration>,
 
@@ -90,54 +90,54 @@ pub(crate) struct ServeArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Ring")]
 struct RingArgs {
-    /// The broker's number in a ring; its ports are 8000, 8100 and 8400 plus that. auto: a free one, and another if it is taken
+    /// Server id in the ring; sets the ports to 8000, 8100 and 8400 plus the sid; auto: a free one
     #[arg(long, value_name = "N|auto")]
     sid: Option<String>,
 
-    /// Member to join the ring at, and no other that may be there; without it this broker is the first
+    /// Member to join the ring at; without it, this broker starts a new ring
     #[arg(long, value_name = "SID@HOST[:PORT]")]
     ring_next: Option<String>,
 
-    /// If that member does not answer, or another is there, try again each second
+    /// Retry every second if that member does not answer
     #[arg(long)]
     ring_wait: bool,
 
-    /// Port on loopback where other members reach this one; 0 takes a free one [default: 8000 plus the sid]
+    /// Loopback port for other members; 0 selects a free port [default: 8000 plus the sid]
     #[arg(long, value_name = "PORT")]
     ring_port: Option<u16>,
 
-    /// Address where other members reach this one, in place of --ring-port
+    /// Address for other members, instead of --ring-port
     #[arg(long, value_name = "ADDR")]
     ring_listen: Option<String>,
 
-    /// The host that other members are told, where it is another
+    /// Host announced to other members, if different
     #[arg(long, value_name = "HOST")]
     ring_advertise: Option<String>,
 
-    /// File with the secret that all members must know
+    /// File with the shared secret of all members
     #[arg(long, value_name = "FILE")]
     ring_secret_file: Option<PathBuf>,
 
-    /// Members stand in order of their sids, wherever they join
+    /// Keep members ordered by sid
     #[arg(long)]
     ring_sorted: bool,
 
-    /// Give a lost member up within a second
+    /// Give up a lost member within one second
     #[arg(long)]
     ring_fast: bool,
 
-    /// Link with the neighbours too, to share workers
+    /// Also link with the neighbours, to share workers
     #[arg(long)]
     ring_links: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogStyle {
-    /// What suits a terminal, a pipe or the journal
+    /// Suitable for a terminal, a pipe or the journal
     Auto,
     /// Text
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 

@@ -17,28 +17,28 @@ impl From<ServeError> for Failure {
                 failure.fix(format!("stop it, or choose another port: turno serve --listen {}:0", bare(address)))
             }
             ServeError::RingListen { .. } if error.code() == Code::AddressInUse => failure
-                .why("another broker with that sid runs on this machine, or something else has its port")
-                .fix("choose another --sid, or another port: --ring-port"),
+                .why("another broker with this sid runs on this machine, or another program uses its port")
+                .fix("choose another --sid, or another port with --ring-port"),
             ServeError::Ring { sid, next: Some(next), code } => {
                 told::not_joined(*code, format!("cannot be broker {sid} of the ring"), next)
             }
-            ServeError::NoSid { next, code } => told::not_joined(*code, format!("{next} gave no free sid"), next),
+            ServeError::NoSid { next, code } => told::not_joined(*code, format!("{next} assigned no free sid"), next),
             ServeError::Listen { source, .. } | ServeError::RingListen { source, .. }
                 if source.kind() == ErrorKind::PermissionDenied =>
             {
                 failure
-                    .why("the system does not let this user listen there; ports below 1024 are for privileged users")
-                    .fix("choose a port from 1024 on, or start the broker as a user who may listen there")
+                    .why("this user may not listen there; ports below 1024 require privileges")
+                    .fix("choose a port of 1024 or above, or start the broker as a privileged user")
             }
             ServeError::Data { source, .. } => failure
-                .why("the broker keeps what it stores there, and the system does not let it")
+                .why("the broker needs access to its data directory")
                 .fix(format!("{}; or choose another directory with --data", remedy(source))),
             ServeError::Listen { source, .. }
             | ServeError::RingListen { source, .. }
             | ServeError::System { source, .. }
                 if error.code() == Code::Io =>
             {
-                failure.why("the system refused it, for the reason that it gives").fix(remedy(source))
+                failure.why("the operating system reported this error").fix(remedy(source))
             }
             _ => failure,
         }

@@ -59,9 +59,9 @@ fn nothing(config: &Config) -> Result<Plan, Failure> {
     let typed = |key: &str| matches!(config.origin(key), Origin::Flag(_));
     let of_ring = FLAGS.iter().filter(|(key, _)| key.starts_with("ring."));
     match of_ring.map(|(key, _)| *key).find(|key| typed(key)) {
-        Some(key) => Err(wrong(config, key, format!("{} is given without --sid", called(config, key)))
-            .why("a broker is in a ring by its number there")
-            .fix("add --sid N, a number that no other member has, or --sid auto")),
+        Some(key) => Err(wrong(config, key, format!("{} requires --sid", called(config, key)))
+            .why("a ring member needs a sid")
+            .fix("add --sid N with an unused number, or --sid auto")),
         // A file for several brokers may say what holds for those of them that get a number by a flag.
         None => Ok(Plan::Nothing),
     }
@@ -73,9 +73,9 @@ fn find(config: &Config, keys: RingKeys) -> Result<Plan, Failure> {
             let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
             Ok(Plan::Find(Finding { next: (Some(next.sid), next.address), secret, wait: keys.wait }))
         }
-        None => Err(wrong(config, "ring.sid", format!("{} auto needs a member to ask", called(config, "ring.sid")))
-            .why("the members of a ring know which numbers are free")
-            .fix("add --ring-next SID@HOST; the first broker of a ring gets a number: --sid 1")),
+        None => Err(wrong(config, "ring.sid", format!("{} auto requires --ring-next", called(config, "ring.sid")))
+            .why("a ring member assigns the free sid")
+            .fix("add --ring-next SID@HOST; give the first broker of a ring a number: --sid 1")),
     }
 }
 
@@ -84,7 +84,7 @@ fn place(config: &Config, keys: RingKeys, sid: Sid) -> Result<RingConfig, Failur
     if let Some(next) = keys.next.as_ref().filter(|next| next.sid == sid) {
         return Err(wrong(config, "ring.next", format!("{} {next} is this broker's own sid", by("ring.next")))
             .why("a broker joins a ring at another member")
-            .fix("name another member, or leave it out: then this broker is the first of its ring"));
+            .fix("choose another member, or omit it to start a new ring"));
     }
     let listen = listener(config, &keys, sid)?;
     let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
@@ -93,7 +93,7 @@ fn place(config: &Config, keys: RingKeys, sid: Sid) -> Result<RingConfig, Failur
             Code::InsecureListen,
             format!("refusing to listen on {listen} for a ring without a secret"),
         )
-        .why("whoever reaches it could become a member, hear everything and say anything")
+        .why("anyone who can reach it could join, read everything and publish anything")
         .fix("openssl rand -hex 32 > ring.secret; give all members the file: --ring-secret-file ring.secret"));
     }
     if let Some(next) = keys.next.as_ref().filter(|next| secret.is_none() && is_elsewhere(next)) {
@@ -102,16 +102,16 @@ fn place(config: &Config, keys: RingKeys, sid: Sid) -> Result<RingConfig, Failur
             "ring.next",
             format!("{} {next} is on another machine, and there is no secret", by("ring.next")),
         )
-        .why("without a secret only brokers on the same machine form a ring")
+        .why("without a secret, only brokers on the same machine may form a ring")
         .fix("give all members the same --ring-secret-file"));
     }
     if listen.ip().is_unspecified() && keys.advertise.is_none() {
         return Err(wrong(
             config,
             "ring.listen",
-            format!("{} {listen} does not tell where others reach this broker", by("ring.listen")),
+            format!("{} {listen} is not an address that other members can dial", by("ring.listen")),
         )
-        .why("members tell each other where they are, and that address is none")
+        .why("members announce their addresses to each other")
         .fix("add --ring-advertise HOST, or listen on one address"));
     }
     Ok(RingConfig {
@@ -137,12 +137,12 @@ fn listener(config: &Config, keys: &RingKeys, sid: Sid) -> Result<SocketAddr, Fa
             "ring.sid",
             format!("{} {sid} needs --ring-port and --listen", called(config, "ring.sid")),
         )
-        .why("the usual ports are 8000 and 8100 plus the sid, which is for sids 0 to 99")
-        .fix(format!("like this: turno serve --sid {sid} --ring-port 9001 --listen 127.0.0.1:9101")));
+        .why("the default ports, 8000 and 8100 plus the sid, exist for sids 0 to 99")
+        .fix(format!("for example: turno serve --sid {sid} --ring-port 9001 --listen 127.0.0.1:9101")));
     }
     match (keys.listen, keys.port) {
         (Some(_), Some(_)) => Err(wrong(config, "ring.port", "both ring.port and ring.listen are set")
-            .why("each says where other members reach this one")
+            .why("both set the address for other members")
             .fix("set one of them")),
         (Some(listen), None) => Ok(listen),
         (None, port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or_default()))),
@@ -238,9 +238,9 @@ mod tests {
     #[test]
     fn places_that_cannot_be() {
         let table: [(Words<'_>, i32, &str); 11] = [
-            (&[("ring.next", "3@localhost")], 2, "--ring-next is given without --sid"),
-            (&[("ring.port", "9000")], 2, "--ring-port is given without --sid"),
-            (&[("ring.sid", "auto")], 2, "--sid auto needs a member to ask"),
+            (&[("ring.next", "3@localhost")], 2, "--ring-next requires --sid"),
+            (&[("ring.port", "9000")], 2, "--ring-port requires --sid"),
+            (&[("ring.sid", "auto")], 2, "--sid auto requires --ring-next"),
             (&[("ring.sid", "100")], 2, "--sid 100 needs --ring-port and --listen"),
             (&[("ring.sid", "100"), ("ring.port", "9000")], 2, "--sid 100 needs --ring-port and --listen"),
             (&[("ring.sid", "100"), ("listen.native", "127.0.0.1:1")], 2, "--sid 100 needs --ring-port and --listen"),
@@ -262,7 +262,7 @@ mod tests {
             (
                 &[("ring.sid", "3"), ("ring.listen", "0.0.0.0:8003"), SECRET],
                 2,
-                "--ring-listen 0.0.0.0:8003 does not tell where others reach this broker",
+                "--ring-listen 0.0.0.0:8003 is not an address that other members can dial",
             ),
             (
                 &[("ring.sid", "3"), ("ring.listen", "127.0.0.1:1"), ("ring.port", "2")],

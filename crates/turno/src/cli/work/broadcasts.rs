@@ -80,7 +80,7 @@ impl Broadcasts {
         if full {
             let first = !std::mem::replace(&mut waiting.told, true);
             let (running, waiting) = (self.running_max, waiting.count);
-            let text = format!("{}: {running} broadcasts run here and {waiting} wait", Code::Busy.name());
+            let text = format!("{}: {running} broadcasts running and {waiting} waiting", Code::Busy.name());
             return Err(NoTurn::Busy { text, first });
         }
         waiting.count += 1;
@@ -153,7 +153,7 @@ mod tests {
         let broadcasts = Broadcasts::new(Slots::Limited(1));
         let running = broadcasts.turn(1, None, pending()).await.expect("room");
         let busy = |waiting: usize, first| NoTurn::Busy {
-            text: format!("busy: 1 broadcasts run here and {waiting} wait"),
+            text: format!("busy: 1 broadcasts running and {waiting} waiting"),
             first,
         };
         {

@@ -47,35 +47,35 @@ pub(super) use self::stderr::StderrPipe;
     &[1, 5, 78, 130, 143],
 ))]
 pub(crate) struct WorkArgs {
-    /// The queues to take work from
+    /// Queues to consume
     #[arg(required = true, value_name = "QUEUE")]
     queues: Vec<String>,
 
-    /// The program and its arguments
+    /// Program and arguments
     #[arg(last = true, required_unless_present = "echo", conflicts_with = "echo", value_name = "CMD")]
     command: Vec<OsString>,
 
-    /// Messages at a time, or unlimited
+    /// Messages processed at a time, or unlimited
     #[arg(short, long, value_name = "N", default_value_t = Slots::Limited(limits::SLOTS), value_parser = parse_slots)]
     slots: Slots,
 
-    /// The worker's name [default: machine and process]
+    /// Worker name [default: host name and process id]
     #[arg(long)]
     name: Option<String>,
 
-    /// No program: reply with the body
+    /// Reply with the body; run no program
     #[arg(long)]
     echo: bool,
 
-    /// Have the queues to itself; fail with queue_full if another worker consumes one, also after a lost connection
+    /// Consume the queues exclusively; fail with queue_full if another worker consumes one
     #[arg(long)]
     exclusive: bool,
 
-    /// With --exclusive: wait until no other worker consumes a queue, then take over
+    /// With --exclusive: wait until the queue is free, then take over
     #[arg(long, requires = "exclusive")]
     standby: bool,
 
-    /// How long to wait for what runs when asked to end
+    /// How long to wait for running work at shutdown
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = units::parse_duration)]
     drain_timeout: Duration,
 }
@@ -131,8 +131,8 @@ pub(super) fn cannot_work(error: turno_client::Error, queues: &[String]) -> Fail
             let failure = Failure::new(Code::QueueFull, detail);
             match queues {
                 [queue] => failure.fix(format!(
-                    "wait for it (`turno work {queue} --exclusive --standby`), or stop the worker that \
-                     `turno queue consumers {queue}` names"
+                    "wait for it (`turno work {queue} --exclusive --standby`), or stop the worker that `turno \
+                         queue consumers {queue}` lists"
                 )),
                 _ => failure,
             }
@@ -152,13 +152,15 @@ async fn finish(
     let left = running.in_flight();
     if left > 0 {
         let timeout = units::format_duration(args.drain_timeout);
-        invocation.output.note(&format!("{left} still running, waiting {timeout}; a second signal ends at once"));
+        invocation
+            .output
+            .note(&format!("{left} still running, waiting {timeout}; press Ctrl-C again to stop immediately"));
     }
     tokio::select! {
         end = running.stop(args.drain_timeout) => ended(end, args, observer, invocation),
         exit = signals.next() => {
             let cut = running.in_flight();
-            invocation.output.note(&format!("ended at once, {cut} cut short"));
+            invocation.output.note(&format!("stopped immediately; {cut} unfinished"));
             Ok(exit)
         }
     }
@@ -168,8 +170,8 @@ fn ended(end: WorkerEnd, args: &WorkArgs, observer: &mut Observer, invocation: &
     observer.tell_waiting(invocation)?;
     match end {
         WorkerEnd::StoppedByBroker(mode) => {
-            let how = if mode == StopMode::Now { "at once" } else { "after what ran" };
-            invocation.output.note(&format!("stopped {how}, as `turno worker stop` asked"));
+            let how = if mode == StopMode::Now { "at once" } else { "after running work finished" };
+            invocation.output.note(&format!("stopped {how} by `turno worker stop`"));
             Ok(0)
         }
         WorkerEnd::GaveUp(error) => Err(cannot_work(error, &args.queues)),
@@ -215,7 +217,7 @@ mod tests {
         let error = Worker::new(options).queue("q").start(|_| async { Outcome::Done }).await.unwrap_err();
         let failure = Failure::from(error);
         assert_eq!((failure.code(), failure.exit()), (Code::CannotConnect, 5));
-        assert_eq!(failure.what(), format!("no broker answers at unix:/no/such/socket, {silent}"));
+        assert_eq!(failure.what(), format!("cannot connect to a broker at unix:/no/such/socket, {silent}"));
     }
 
     /// To stand by means to want the queue alone.

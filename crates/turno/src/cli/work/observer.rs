@@ -127,9 +127,9 @@ impl Observer {
             WorkerEvent::Active { queue, token } => {
                 format!("{} is active on queue {queue}, token {token}", self.registered.name)
             }
-            WorkerEvent::StandingBy { queue } => format!("{} is standing by for queue {queue}", self.registered.name),
+            WorkerEvent::StandingBy { queue } => format!("{} is on standby for queue {queue}", self.registered.name),
             WorkerEvent::Lost { address, reason } => {
-                format!("connection to {address} lost: {reason}; trying until a broker answers")
+                format!("connection to {address} lost: {reason}; reconnecting")
             }
             WorkerEvent::Unreachable { address, reason } => {
                 let place = address.to_string();
@@ -138,26 +138,26 @@ impl Observer {
                     return None;
                 }
                 self.unreachable.push(place);
-                format!("{address} does not answer: {reason}; still trying")
+                format!("{address} does not answer: {reason}; retrying")
             }
             WorkerEvent::Refused { code, detail } => format!("the broker refused the worker: {code} {detail}"),
             WorkerEvent::Closing { reason: ClosingReason::Shutdown } => {
-                "the broker is shutting down; moving to the next".to_owned()
+                "the broker is shutting down; moving to the next broker".to_owned()
             }
             WorkerEvent::Closing { reason: ClosingReason::Maintenance } => {
-                "the broker is drained for maintenance; waiting, or moving to the next".to_owned()
+                "the broker is drained for maintenance; waiting, or moving to the next broker".to_owned()
             }
-            WorkerEvent::Closing { reason: ClosingReason::Resumed } => "the broker takes work again".to_owned(),
+            WorkerEvent::Closing { reason: ClosingReason::Resumed } => "the broker accepts work again".to_owned(),
             WorkerEvent::Closing { reason: ClosingReason::Stop | ClosingReason::Now } => return None,
             WorkerEvent::Dropped { queue, again, .. } => {
                 let next = again.map_or_else(
-                    || "not asking for it again".to_owned(),
-                    |pause| format!("asking for it again in {} s", pause.as_secs()),
+                    || "not consuming it again".to_owned(),
+                    |pause| format!("consuming it again in {} s", pause.as_secs()),
                 );
-                format!("dropped from queue {queue}: deliveries expired here; {next}")
+                format!("dropped from queue {queue}: deliveries expired at this worker; {next}")
             }
             WorkerEvent::Rejoined { queue } => {
-                format!("back in queue {queue}: one delivery at a time until one is done in time")
+                format!("back in queue {queue}: one delivery at a time until one is settled in time")
             }
             WorkerEvent::Panicked { queue } => format!("a handler of queue {queue} panicked"),
             _ => return None,
@@ -183,7 +183,7 @@ mod tests {
             let lines = observer.lines(&WorkerEvent::Connected { address: address(), broker: "rb".to_owned() });
             assert!(lines[0].starts_with("w registered"), "{lines:?}");
             assert_eq!(lines[1..], [format!("w is active on queue a, token {round}")]);
-            assert_eq!(observer.lines(&standing_by()), ["w is standing by for queue b"]);
+            assert_eq!(observer.lines(&standing_by()), ["w is on standby for queue b"]);
             assert_eq!(observer.lines(&WorkerEvent::Lost { address: address(), reason: "closed".to_owned() }).len(), 1);
             assert_eq!(observer.lines(&active(7)), [""; 0]);
             let refused = WorkerEvent::Refused { code: turno_proto::model::Code::QueueFull, detail: String::new() };

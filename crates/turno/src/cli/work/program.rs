@@ -74,9 +74,9 @@ impl Program {
         match found.iter().find(|path| runnable(path)) {
             Some(_) => Ok(Some(Self { words: words.to_vec() })),
             None => Err(match found.first() {
-                None => cannot("no directory of PATH has a program of that name".to_owned()),
-                Some(path) if !path.exists() => cannot("there is no such file".to_owned()),
-                Some(path) => cannot(format!("{} may not be executed", path.display())),
+                None => cannot("no directory in PATH contains a program with this name".to_owned()),
+                Some(path) if !path.exists() => cannot("the file does not exist".to_owned()),
+                Some(path) => cannot(format!("{} is not executable", path.display())),
             }),
         }
     }

@@ -48,7 +48,7 @@ pub(crate) async fn handle(delivery: Delivery, mut hands: Hands) -> Outcome {
     // Nobody is left to tell only when everything ends.
     let reply_max = match hands.reply_max.wait_for(Option::is_some).await {
         Ok(known) => known.unwrap_or_default(),
-        Err(_) => return Outcome::failed("the worker is ending"),
+        Err(_) => return Outcome::failed("the worker is shutting down"),
     };
     let task = Task {
         queue: delivery.queue.clone(),
@@ -68,11 +68,11 @@ async fn turn(delivery: &Delivery, hands: &Hands) -> Result<OwnedSemaphorePermit
     let turn = hands.broadcasts.turn(delivery.body.len(), delivery.deadline, stop).await;
     match turn {
         Ok(turn) => Ok(turn),
-        Err(NoTurn::Stopped(reason)) => Err(Outcome::failed(format!("stopped before it began: {reason}"))),
-        Err(NoTurn::Late) => Err(Outcome::failed(format!("{} before it began", Code::TimedOut.name()))),
+        Err(NoTurn::Stopped(reason)) => Err(Outcome::failed(format!("stopped before it started: {reason}"))),
+        Err(NoTurn::Late) => Err(Outcome::failed(format!("{} before it started", Code::TimedOut.name()))),
         Err(NoTurn::Busy { text, first }) => {
             if first {
-                let line = format!("{}: too many broadcasts, more of them fail: {text}\n", hands.name);
+                let line = format!("{}: too many broadcasts; further ones fail: {text}\n", hands.name);
                 // Nobody takes it only when everything ends.
                 let _ = hands.stderr.send(line.into_bytes().into()).await;
             }

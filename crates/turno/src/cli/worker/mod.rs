@@ -70,15 +70,15 @@ enum AskCommand {
     &[1, 5, 78, 124],
 ))]
 struct LsArgs {
-    /// At most N; --after takes the last id for the next page
+    /// List at most N; --after ID continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
 
-    /// Only workers whose ids come after this one
+    /// Only workers after this id
     #[arg(long, value_name = "ID")]
     after: Option<u64>,
 
-    /// Only workers with this label; may be given more than once
+    /// Only workers with this label; repeatable
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
     labels: Vec<(String, String)>,
 }
@@ -90,7 +90,7 @@ struct LsArgs {
     &[1, 4, 5, 78, 124],
 ))]
 struct ShowArgs {
-    /// Id or name
+    /// Worker id or name
     worker: String,
 }
 
@@ -104,10 +104,10 @@ struct ShowArgs {
     &[1, 4, 5, 78, 124],
 ))]
 struct ResizeArgs {
-    /// Id or name
+    /// Worker id or name
     worker: String,
 
-    /// The new number, or unlimited
+    /// New number of slots, or unlimited
     #[arg(value_parser = parse_slots)]
     slots: Slots,
 }
@@ -119,7 +119,7 @@ struct ResizeArgs {
     &[1, 4, 5, 78, 124],
 ))]
 struct DrainArgs {
-    /// Id or name
+    /// Worker id or name
     worker: String,
 }
 
@@ -127,7 +127,7 @@ struct DrainArgs {
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno worker resume pixel-1"], &[1, 4, 5, 78, 124]))]
 struct ResumeArgs {
-    /// Id or name
+    /// Worker id or name
     worker: String,
 }
 
@@ -140,17 +140,17 @@ struct ResumeArgs {
     &[1, 4, 5, 78, 124],
 ))]
 struct StopArgs {
-    /// Id or name
+    /// Worker id or name
     worker: String,
 
-    /// At once: what it has goes to others without counting as an attempt
+    /// Stop immediately; its work goes to other workers without counting as an attempt
     #[arg(long)]
     now: bool,
 }
 
 /// Reads a label.
 pub(crate) fn parse_label(text: &str) -> Result<(String, String), String> {
-    let wrong = || format!("a label is KEY=VALUE, both up to {} bytes long", limits::LABEL_BYTES_MAX);
+    let wrong = || format!("invalid label: expected KEY=VALUE, each at most {} bytes", limits::LABEL_BYTES_MAX);
     let (key, value) = text.split_once('=').ok_or_else(wrong)?;
     let is_short = |text: &str| text.len() <= limits::LABEL_BYTES_MAX && !text.chars().any(char::is_control);
     if key.is_empty() || !is_short(key) || !is_short(value) {
@@ -166,7 +166,7 @@ pub(crate) fn parse_slots(text: &str) -> Result<Slots, String> {
     }
     match turno_proto::model::units::parse_count(text).map(u32::try_from) {
         Ok(Ok(count)) if count <= limits::SLOTS_MAX => Ok(Slots::Limited(count)),
-        _ => Err(format!("slots are a whole number up to {}, or unlimited", limits::SLOTS_MAX)),
+        _ => Err(format!("invalid number of slots: must be 0 to {}, or unlimited", limits::SLOTS_MAX)),
     }
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn run(args: &WorkerArgs, invocation: &Invocation) -> Result<u8, Fail
             AskCommand::Resume(args) => {
                 let call = AdminCall::WorkerResume { worker: args.worker.clone() };
                 let view = asked.worker(call, &args.worker).await?;
-                asked.told(&view, Some(format!("worker {} ({}) takes work again", view.id, view.name)))
+                asked.told(&view, Some(format!("worker {} ({}) accepts work again", view.id, view.name)))
             }
             AskCommand::Stop(args) => asked.stop(args).await,
         }
@@ -241,9 +241,9 @@ impl Asked<'_> {
         };
         self.invocation.output.rows(&WorkerListDocument { workers: &rows, next }, &rows)?;
         if rows.is_empty() && args.labels.is_empty() {
-            self.invocation.output.hint("no workers yet; start one: turno work hello --echo");
+            self.invocation.output.hint("no workers; start one: turno work hello --echo");
         } else if rows.is_empty() {
-            self.invocation.output.hint("no worker has these labels; `turno worker ls -o wide` shows those there are");
+            self.invocation.output.hint("no worker has these labels; `turno worker ls -o wide` shows all labels");
         }
         Ok(0)
     }
@@ -260,9 +260,9 @@ impl Asked<'_> {
         };
         self.told(&view, Some(format!("worker {} ({}): slots {}", view.id, view.name, view.slots)))?;
         if over > 0 {
-            self.invocation
-                .output
-                .note(&format!("{over} slots over the new number are still in use; nothing new until they are free"));
+            self.invocation.output.note(&format!(
+                "slots above the new limit still in use: {over}; the worker gets nothing new until they are free"
+            ));
         }
         Ok(0)
     }
@@ -274,12 +274,12 @@ impl Asked<'_> {
             return failure;
         };
         let why = match max {
-            0 => "it is about to end".to_owned(),
-            max => format!("a worker for jobs has no more slots than it started with, and this one started with {max}"),
+            0 => "it is shutting down".to_owned(),
+            max => format!("a job worker cannot have more slots than it started with ({max})"),
         };
         Failure::new(Code::BadSlots, format!("worker {id} ({name}) cannot have {} slots", args.slots))
             .why(why)
-            .fix(format!("give it up to {max}, or start it again with `turno worker start --slots {}`", args.slots))
+            .fix(format!("use at most {max}, or restart it with `turno worker start --slots {}`", args.slots))
     }
 
     async fn drain(&self, args: &DrainArgs) -> Result<u8, Failure> {
@@ -288,7 +288,7 @@ impl Asked<'_> {
         let last = self.wait(view, deadline, |view| view.used == 0).await?;
         match last {
             Ok(view) => self.told(&view, Some(format!("worker {} ({}) is drained", view.id, view.name))),
-            Err(gone) => self.told(&gone, Some(format!("worker {} ({}) is gone", gone.id, gone.name))),
+            Err(gone) => self.told(&gone, Some(format!("worker {} ({}) stopped", gone.id, gone.name))),
         }
     }
 
@@ -297,14 +297,14 @@ impl Asked<'_> {
             let view = self.worker(AdminCall::WorkerShow { worker: args.worker.clone() }, &args.worker).await?;
             confirm::ask(
                 self.invocation,
-                &format!("stop worker {} ({}) at once, with {} slots in use?", view.id, view.name, view.used),
+                &format!("stop worker {} ({}) immediately, with {} slots in use?", view.id, view.name, view.used),
             )?;
         }
         let deadline = Instant::now() + self.invocation.global.timeout();
         let call = AdminCall::WorkerStop { worker: args.worker.clone(), now: args.now };
         let view = self.worker(call, &args.worker).await?;
         match self.wait(view, deadline, |_| false).await? {
-            Ok(view) | Err(view) => self.told(&view, Some(format!("worker {} ({}) is gone", view.id, view.name))),
+            Ok(view) | Err(view) => self.told(&view, Some(format!("worker {} ({}) stopped", view.id, view.name))),
         }
     }
 
@@ -337,9 +337,9 @@ impl Asked<'_> {
             Ok(AdminAnswer::Worker { worker }) => Ok(*worker),
             Ok(other) => Err(connect::unexpected(&other)),
             Err(failure) if failure.code() == Code::NotFound => {
-                Err(Failure::new(Code::NotFound, format!("there is no worker {name}"))
-                    .why("no worker of this broker has that id or name now")
-                    .fix("`turno worker ls` lists the workers there are"))
+                Err(Failure::new(Code::NotFound, format!("worker {name} does not exist"))
+                    .why("no connected worker has this id or name")
+                    .fix("`turno worker ls` lists the workers"))
             }
             Err(failure) => Err(failure),
         }
@@ -378,11 +378,11 @@ impl Asked<'_> {
             facts.push(("exclusive", alone.join(", ")));
         }
         if !row.waits_for.is_empty() {
-            facts.push(("standing by", row.waits_for.join(", ")));
+            facts.push(("standby", row.waits_for.join(", ")));
         }
         if row.unread_bytes > 0 {
             let unread = size::short(row.unread_bytes);
-            facts.push(("does not read", format!("{unread} of deliveries wait; it gets nothing more before it reads")));
+            facts.push(("does not read", format!("{unread} of deliveries are unread; it gets no more until it reads")));
         }
         let mut page = table::facts(&facts);
         for StandingView { queue, standing } in row.standings.iter().flatten() {
@@ -427,12 +427,12 @@ fn still_running(view: &WorkerView) -> Failure {
     let ids: Vec<String> = view.holds.iter().flatten().map(|message| message.id.clone()).chain(tasks).collect();
     let what = format!("worker {} ({}) still has {} slots in use", view.id, view.name, view.used);
     let why = match ids.as_slice() {
-        [] => "it takes no new work, but it has not ended yet".to_owned(),
-        ids => format!("it takes no new work; still running: {}", ids.join(", ")),
+        [] => "it accepts no new work but has not stopped yet".to_owned(),
+        ids => format!("it accepts no new work; still running: {}", ids.join(", ")),
     };
     Failure::new(Code::TimedOut, what).why(why).fix(format!(
-        "wait longer with --timeout, look with `turno worker show {}`, or cancel: `turno message cancel ID`, \
-         `turno job cancel JOB.TASK`",
+        "wait longer with --timeout, check `turno worker show {}`, or cancel: `turno message cancel ID`, `turno \
+             job cancel JOB.TASK`",
         view.id
     ))
 }

@@ -47,47 +47,47 @@ use crate::hand::{Ask, CannotBegin, End, Hand, Said, Settings};
     &[1, 5, 78, 130, 143],
 ))]
 pub(crate) struct StartArgs {
-    /// Tasks at a time, those of one slot each; auto is one a core
+    /// Slots for tasks; auto: one per CPU core
     #[arg(short, long, value_name = "N|auto", default_value = "auto", value_parser = parse_slots)]
     slots: u16,
 
-    /// The worker's name [default: machine and process]
+    /// Worker name [default: host name and process id]
     #[arg(long)]
     name: Option<String>,
 
-    /// What this worker has and jobs may ask for; may be repeated
+    /// Label that jobs can require; repeatable
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
     labels: Vec<(String, String)>,
 
-    /// The same as --label pool=POOL
+    /// Same as --label pool=POOL
     #[arg(long, value_name = "POOL")]
     pool: Option<String>,
 
-    /// Where tasks get directories of their own [default: the system's directory for what is temporary]
+    /// Parent of the tasks' directories [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
 
-    /// End when there was nothing to do for so long
+    /// Stop after being idle for this long
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     idle_timeout: Option<Duration>,
 
-    /// How long to wait for what runs when asked to end
+    /// How long to wait for running work at shutdown
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = units::parse_duration)]
     drain_timeout: Duration,
 
-    /// Where the foreman listens [default: where the broker says]
+    /// Address of the broker's job worker listener [default: as announced by the broker]
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_place)]
     foreman: Option<String>,
 
-    /// Also end in order when standard input ends
+    /// Also shut down when standard input closes
     #[arg(long)]
     until_eof: bool,
 
-    /// Also take work from this queue, for the program behind --; may be repeated
+    /// Also consume this queue with the program after --; repeatable
     #[arg(long = "queue", value_name = "QUEUE", requires = "command")]
     queues: Vec<String>,
 
-    /// The program for messages of the queues, and its arguments
+    /// Program and arguments for messages of these queues
     #[arg(last = true, requires = "queues", value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -100,19 +100,19 @@ fn parse_slots(text: &str) -> Result<u16, String> {
     }
     match units::parse_count(text).map(u16::try_from) {
         Ok(Ok(count)) if (1..=FOREMAN_PROCS_MAX).contains(&count) => Ok(count),
-        _ => Err(format!("slots are a whole number from 1 to {FOREMAN_PROCS_MAX}, or auto")),
+        _ => Err(format!("invalid number of slots: must be 1 to {FOREMAN_PROCS_MAX}, or auto")),
     }
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("invalid label: expected KEY=VALUE")?;
     label(key, value)
 }
 
 fn label(key: &str, value: &str) -> Result<(String, String), String> {
     let is_fine = |text: &str| text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control);
     if key.is_empty() || !is_fine(key) || !is_fine(value) {
-        return Err(format!("a label is KEY=VALUE, each of at most {LABEL_BYTES_MAX} bytes"));
+        return Err(format!("invalid label: expected KEY=VALUE, each at most {LABEL_BYTES_MAX} bytes"));
     }
     Ok((key.to_owned(), value.to_owned()))
 }
@@ -120,7 +120,7 @@ fn label(key: &str, value: &str) -> Result<(String, String), String> {
 fn parse_place(text: &str) -> Result<String, String> {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
-        _ => Err("the foreman's place is HOST:PORT".to_owned()),
+        _ => Err("invalid address: expected HOST:PORT".to_owned()),
     }
 }
 
@@ -173,14 +173,16 @@ async fn start(
     match end {
         End::Asked | End::Idle => Ok(0),
         End::Stopped { now } => {
-            let how = if now { "at once" } else { "after what ran" };
-            invocation.output.note(&format!("stopped {how}, as `turno worker stop` asked"));
+            let how = if now { "at once" } else { "after running work finished" };
+            invocation.output.note(&format!("stopped {how} by `turno worker stop`"));
             Ok(0)
         }
         End::Cut(exit) => Ok(exit),
         End::Queues(error) => Err(cannot_work(error, &args.queues)),
-        End::NotGreeted(why) => Err(Failure::new(Code::CannotConnect, format!("no foreman answers at {why}"))
-            .fix("see with `turno status` where the broker has its job workers")),
+        End::NotGreeted(why) => {
+            Err(Failure::new(Code::CannotConnect, format!("no job worker listener answers at {why}"))
+                .fix("`turno status` shows the broker's job worker listener"))
+        }
     }
 }
 
@@ -212,7 +214,7 @@ fn cannot_begin(error: CannotBegin) -> Failure {
     let text = error.to_string();
     match error {
         CannotBegin::Scratch(source) => {
-            Failure::new(Code::Io, text).why(source.to_string()).fix("name another directory with --work-dir")
+            Failure::new(Code::Io, text).why(source.to_string()).fix("choose another directory with --work-dir")
         }
         CannotBegin::Slots(_) => Failure::new(Code::BadSlots, text),
         CannotBegin::Guard(source) => {
@@ -228,11 +230,11 @@ pub(super) fn no_way(why: NoWay) -> Failure {
     match why {
         NoWay::Broker(error) => error.into(),
         NoWay::NoForeman(_) => {
-            Failure::new(Code::CannotConnect, text).fix("start the broker with --foreman-listen ADDRESS")
+            Failure::new(Code::CannotConnect, text).fix("restart the broker with --foreman-listen ADDRESS")
         }
         NoWay::Unreachable { .. } => Failure::new(Code::CannotConnect, text)
-            .why("it listens elsewhere, or something is between")
-            .fix("name the way to it with --foreman HOST:PORT"),
+            .why("it listens on another address, or a firewall is in between")
+            .fix("set its address with --foreman HOST:PORT"),
     }
 }
 
@@ -341,37 +343,37 @@ impl<'a> Teller<'a> {
                 format!("{name} registered{again}: jobs, slots {slots}{labels}, foreman at {}", place.foreman)
             }
             Said::Lost { reason, tasks } => {
-                format!("connection to the foreman lost: {reason}; trying again, {tasks} tasks run on")
+                format!("connection to the broker lost: {reason}; reconnecting, {tasks} tasks keep running")
             }
             Said::NoWay(why) => {
                 if std::mem::replace(&mut self.told, true) {
                     return None;
                 }
-                format!("{why}; still trying")
+                format!("{why}; retrying")
             }
             Said::Drains { end, tasks, messages, within } => {
                 let why = match end {
                     End::Idle => "nothing to do",
                     End::Stopped { .. } => "`turno worker stop`",
-                    End::Queues(_) => "its queues are lost",
-                    _ => "asked to end",
+                    End::Queues(_) => "lost its queues",
+                    _ => "shutdown requested",
                 };
                 let left = tasks + messages;
                 if left == 0 {
                     return Some(format!("{why}: ending"));
                 }
                 let wait = within.map(|within| format!(" {}", units::format_duration(within))).unwrap_or_default();
-                format!("{why}: {left} still running, waiting{wait}; a second signal ends at once")
+                format!("{why}: {left} still running, waiting{wait}; press Ctrl-C again to stop immediately")
             }
-            Said::Cuts { tasks } => format!("{tasks} cut short; other workers get them"),
+            Said::Cuts { tasks } => format!("{tasks} unfinished; other workers will run them"),
             Said::Shrunk { slots } => {
                 self.registered.slots = Slots::Limited(u32::from(*slots));
-                format!("slots {slots}, as the foreman asked")
+                format!("slots changed to {slots} by the broker")
             }
             Said::Untold { tasks } => {
-                format!("the ends of {tasks} tasks could not be told: the foreman is out of reach")
+                format!("could not report the results of {tasks} tasks: the broker is unreachable")
             }
-            Said::OutputLost { tasks, bytes } => format!("{bytes} bytes of output of {tasks} tasks could not be kept"),
+            Said::OutputLost { tasks, bytes } => format!("lost {bytes} bytes of output of {tasks} tasks"),
         })
     }
 }

@@ -133,7 +133,7 @@ async fn fetch(outbox: &Outbox, upload: UploadId, path: &Path) -> Result<(), Fai
         if is_right {
             return Ok(());
         }
-        tracing::warn!(%upload, "an upload was damaged on its way");
+        tracing::warn!(%upload, "an upload was damaged in transit");
     }
     Err(format!("an upload is damaged ({})", short(upload)).into())
 }
@@ -144,7 +144,7 @@ async fn download(outbox: &Outbox, upload: UploadId, part: PathBuf) -> Result<Up
     loop {
         let (bytes, size) = piece(outbox, upload, sink.len).await?;
         if bytes.is_empty() && sink.len < size {
-            return Err(format!("the broker has an upload in part only ({})", short(upload)).into());
+            return Err(format!("the broker has only part of an upload ({})", short(upload)).into());
         }
         sink = disk::blocking(move || Ok(sink.write(&bytes))).await??;
         if sink.len >= size {
@@ -159,7 +159,7 @@ async fn piece(outbox: &Outbox, upload: UploadId, at: u64) -> Result<(Bytes, u64
     loop {
         match outbox.ask(AdminCall::UploadGet { upload, at }).await {
             Ok(AdminAnswer::Piece { bytes, size }) => return Ok((bytes, size)),
-            Ok(_) => return Err("the broker gave another answer than an upload".to_owned()),
+            Ok(_) => return Err("unexpected answer to an upload request".to_owned()),
             Err(error) => {
                 if !patience.bears(&error).await {
                     return Err(format!("cannot fetch an upload ({}): {error}", short(upload)));

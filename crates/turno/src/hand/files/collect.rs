@@ -51,13 +51,13 @@ enum Part {
 fn parts(text: &str) -> Result<Vec<Part>, String> {
     let within = text.strip_suffix('/').unwrap_or(text);
     if !is_file_name(within) {
-        return Err(format!("a pattern is a path in the task's directory: {text}"));
+        return Err(format!("a pattern must be relative to the task's directory: {text}"));
     }
     let part = |part: &str| match part {
         "**" => Ok(Part::Any),
         // Without any of these it means itself.
         name if !name.contains(['*', '?', '[']) => Ok(Part::Name(name.to_owned())),
-        name => Pattern::new(name).map(Part::Some).map_err(|error| format!("no pattern: {text} ({})", error.msg)),
+        name => Pattern::new(name).map(Part::Some).map_err(|error| format!("invalid pattern: {text} ({})", error.msg)),
     };
     within.split('/').map(part).collect()
 }
@@ -73,7 +73,7 @@ enum Why {
 impl Why {
     fn status(self, pattern: &str) -> String {
         match self {
-            Self::TooManySeen => format!("{pattern} looks at more than {} files", limits::COLLECT_SEEN_MAX),
+            Self::TooManySeen => format!("{pattern} visits more than {} files", limits::COLLECT_SEEN_MAX),
             Self::TooManyFound => format!("more than {} files match {pattern}", limits::FILES_PER_TASK_MAX),
             Self::Outside(name) => format!("{name} points out of the task's directory"),
             Self::NoText(name) => format!("a file has a name that cannot be sent: {name}"),
@@ -238,10 +238,10 @@ mod tests {
             ("out.csv/x", "nothing matches out.csv/x"),
             ("empty", "nothing matches empty"),
             ("empty/**", "nothing matches empty/**"),
-            ("../x", "a pattern is a path in the task's directory: ../x"),
-            ("/etc/passwd", "a pattern is a path in the task's directory: /etc/passwd"),
-            ("", "a pattern is a path in the task's directory: "),
-            ("a**b", "no pattern: a**b (recursive wildcards must form a single path component)"),
+            ("../x", "a pattern must be relative to the task's directory: ../x"),
+            ("/etc/passwd", "a pattern must be relative to the task's directory: /etc/passwd"),
+            ("", "a pattern must be relative to the task's directory: "),
+            ("a**b", "invalid pattern: a**b (recursive wildcards must form a single path component)"),
         ] {
             assert_eq!(names(tree.path(), &["out.csv", pattern]), Err(status.to_owned()), "{pattern}");
         }

@@ -78,7 +78,7 @@ impl Files {
         let is_named = !task.working_dir.is_empty();
         let has_files = !task.files.is_empty() || !task.collect.is_empty();
         if is_named && !task.dir_optional && !task.files.is_empty() {
-            return Err("uploads go into a directory of the task's own: name no other".to_owned());
+            return Err("a task with uploads uses its own directory: omit --cwd".to_owned());
         }
         let wants_own = has_files && (!is_named || task.dir_optional);
         if is_named && !wants_own && named.is_dir() {
@@ -89,11 +89,11 @@ impl Files {
         }
         if !is_named && !wants_own {
             let here = std::env::current_dir();
-            let here = here.map_err(|error| format!("no directory to run in ({})", words(&error)))?;
+            let here = here.map_err(|error| format!("no working directory ({})", words(&error)))?;
             return Ok((here, None));
         }
         let own = self.scratch.make(task);
-        let own = own.map_err(|error| format!("cannot make a directory ({})", words(&error)))?;
+        let own = own.map_err(|error| format!("cannot create directory ({})", words(&error)))?;
         Ok((own.path().to_owned(), Some(own)))
     }
 }

@@ -16,7 +16,7 @@ use crate::hand::verdict::words;
 /// whatever its mode says, and all others would have that too. File systems that can share blocks do so.
 pub(super) async fn place(cache: &Cache, dir: &Path, file: &TaskFile) -> Result<(), String> {
     if !is_file_name(&file.name) {
-        return Err(format!("no name for a file of a task: {}", file.name));
+        return Err(format!("invalid file name for a task: {}", file.name));
     }
     let mode = if file.executable { 0o755 } else { 0o644 };
     let mut placed = try_place(cache, &dir.join(&file.name), file.upload, mode).await;

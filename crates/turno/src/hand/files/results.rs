@@ -40,7 +40,7 @@ async fn send_file(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -
             Err(Failure::Status(status)) => return Err(format!("{}: {status}", file.name)),
         }
     }
-    Err(format!("{}: the broker lost it too often", file.name))
+    Err(format!("{}: the broker lost it repeatedly", file.name))
 }
 
 /// Why a file is not sent.
@@ -71,7 +71,7 @@ async fn send_once(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -
         let len = bytes.len() as u64;
         let Some(rest) = left.checked_sub(len) else {
             let most = limits::RESULT_BYTES_MAX >> 20;
-            return Err(Failure::Status(format!("a task brings back {most} MiB at most")));
+            return Err(Failure::Status(format!("a task may return at most {most} MiB")));
         };
         *left = rest;
         let call = AdminCall::TaskFile {

@@ -132,14 +132,14 @@ async fn what_is_given_and_cannot_be_is_said() {
     let short = |bytes: &[u8]| hash(bytes).to_string()[..12].to_owned();
     let named = |dir: &str| Task { working_dir: dir.to_owned(), ..task() };
     let table = [
-        (Task { files: vec![file("../a", b"")], ..task() }, "no name for a file of a task: ../a".to_owned()),
+        (Task { files: vec![file("../a", b"")], ..task() }, "invalid file name for a task: ../a".to_owned()),
         (
             Task { files: vec![file("a", b"gone")], ..task() },
-            format!("a: cannot fetch an upload ({}): there is no such thing", short(b"gone")),
+            format!("a: cannot fetch an upload ({}): not found", short(b"gone")),
         ),
         (
             Task { stdin: Some(hash(b"part")), ..task() },
-            format!("stdin: the broker has an upload in part only ({})", short(b"part")),
+            format!("stdin: the broker has only part of an upload ({})", short(b"part")),
         ),
         (Task { files: vec![file("a", b"good")], ..task() }, format!("a: an upload is damaged ({})", short(b"good"))),
         (
@@ -149,7 +149,7 @@ async fn what_is_given_and_cannot_be_is_said() {
         (named("/no/such"), "no such directory: /no/such".to_owned()),
         (
             Task { files: vec![file("a", b"")], ..named("/tmp") },
-            "uploads go into a directory of the task's own: name no other".to_owned(),
+            "a task with uploads uses its own directory: omit --cwd".to_owned(),
         ),
     ];
     for (task, status) in table {
@@ -238,9 +238,9 @@ async fn results_that_are_not_taken_fail_the_task() {
     })
     .await;
     for (name, status) in [
-        ("full", "full: the results of tasks take as much room as they may"),
-        ("late", "late: that task does not run at that worker"),
-        ("lost", "lost: the broker lost it too often"),
+        ("full", "full: the archive has no room for more task results"),
+        ("late", "late: the task does not run on this worker"),
+        ("lost", "lost: the broker lost it repeatedly"),
         ("x*y", "nothing matches x*y"),
     ] {
         let task = Task { collect: vec![name.to_owned()], ..task() };

@@ -107,7 +107,7 @@ impl Post {
     fn say(&mut self, word: &str) {
         let Some(watcher) = &mut self.watcher else { return };
         let Err(error) = watcher.pipe.write_all(word.as_bytes()) else { return };
-        warn!(%error, "the watcher of this worker does not listen; starting another");
+        warn!(%error, "this worker's watcher does not respond; starting another");
         // It may only have been stopped: two would not agree.
         let _ = watcher.child.kill();
         let _ = watcher.child.wait();
@@ -116,9 +116,7 @@ impl Post {
                 let groups: String = self.groups.iter().map(|group| format!("+{group}\n")).collect();
                 watcher.pipe.write_all(groups.as_bytes()).map(|()| watcher)
             })
-            .inspect_err(
-                |error| warn!(%error, "there is no watcher: tasks would outlive this worker if it were killed"),
-            )
+            .inspect_err(|error| warn!(%error, "no watcher: tasks would outlive this worker if it were killed"))
             .ok();
     }
 }

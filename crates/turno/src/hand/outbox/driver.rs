@@ -187,7 +187,7 @@ impl Desk {
                 Event::Lost { ticket, id, bytes, why, ended, first } => {
                     let AttemptId { job, task, attempt } = id;
                     if first {
-                        tracing::warn!(%job, task, attempt, bytes, "output is lost: {}", said(why));
+                        tracing::warn!(%job, task, attempt, bytes, "output lost: {}", said(why));
                     }
                     if ended {
                         self.end(ticket);
@@ -206,8 +206,8 @@ impl Desk {
 
 fn said(why: Why) -> &'static str {
     match why {
-        Why::Silence => "the broker does not take it",
-        Why::NotOurs => "the broker knows of no such attempt here",
+        Why::Silence => "the broker rejected it",
+        Why::NotOurs => "the broker does not know this attempt",
         Why::Said(code) => code.text().what,
     }
 }
@@ -249,7 +249,7 @@ async fn connect(options: Options) -> Client {
         match Client::connect(options.clone()).await {
             Ok(client) => return client,
             Err(error) => {
-                tracing::warn!(%error, "no connection to the broker for what tasks print");
+                tracing::warn!(%error, "no connection to the broker for task output");
                 tokio::time::sleep(GREET_AGAIN).await;
             }
         }

@@ -170,7 +170,7 @@ async fn no_directory_of_its_own() {
     fs::remove_dir_all(bench.path("turno-w")).unwrap();
     fs::write(bench.path("turno-w"), "in the way").unwrap();
     let homeless = Task { working_dir: "/no/such/place".to_owned(), dir_optional: true, ..bench.shell("true") };
-    assert_eq!(end(&bench.run(homeless).await), (false, None, None, "cannot make a directory (not a directory)"));
+    assert_eq!(end(&bench.run(homeless).await), (false, None, None, "cannot create directory (not a directory)"));
     assert!(bench.run(bench.shell("true")).await.success);
 }
 
@@ -192,7 +192,7 @@ async fn a_stubborn_task_is_killed_with_all_it_started() {
                   echo $$ $! > new; mv new pids; for i in $(seq 600); do sleep 0.1; done";
     let before = Instant::now();
     let update = bench.run_until(bench.shell(script), "pids", Wish::Cancel).await;
-    assert!(before.elapsed() >= GRACE, "it had its time");
+    assert!(before.elapsed() >= GRACE, "time limit exceeded");
     assert_eq!(end(&update), (false, None, None, "cancelled"));
     for pid in bench.read("pids").split_whitespace() {
         assert!(is_gone(pid), "the end is told when all is gone");

@@ -41,7 +41,7 @@ pub(super) async fn run(
         let turn = tokio::select! {
             turn = tail.turn(&asked, &mut printer) => turn,
             exit = signals.next() => {
-                asked.invocation.output.note(&format!("job {job} goes on; come back with `turno job logs {job} -f`"));
+                asked.invocation.output.note(&format!("job {job} continues; follow it again with `turno job logs {job} -f`"));
                 return Ok(exit);
             }
         };
@@ -49,7 +49,7 @@ pub(super) async fn run(
             Ok(true) => break,
             Ok(false) => {}
             Err(failure) if is_loss(failure.code()) => {
-                asked.invocation.output.note("the connection is lost; looking for the broker");
+                asked.invocation.output.note("connection lost; reconnecting");
                 asked.client = found_again(asked.invocation).await?;
             }
             Err(failure) => return Err(named(failure, job)),

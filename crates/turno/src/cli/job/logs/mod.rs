@@ -51,7 +51,7 @@ pub(in crate::cli) struct LogsArgs {
     #[arg(long, conflicts_with = "follow")]
     failed: bool,
 
-    /// Go on with what comes until the job has ended; Ctrl-C leaves it running
+    /// Follow the output until the job ends; Ctrl-C stops following, not the job
     #[arg(short, long)]
     follow: bool,
 
@@ -59,19 +59,19 @@ pub(in crate::cli) struct LogsArgs {
     #[arg(long, value_name = "N", value_parser = parse_count)]
     tail: Option<u64>,
 
-    /// Only what tasks wrote to their standard output; it goes to standard output
+    /// Only the tasks' standard output
     #[arg(long)]
     stdout: bool,
 
-    /// Only what tasks wrote to their standard error; it goes to standard output
+    /// Only the tasks' standard error, printed to standard output
     #[arg(long, conflicts_with = "stdout")]
     stderr: bool,
 
-    /// That attempt of each task, or all of them [default: the latest]
+    /// Attempt number, or all [default: the latest]
     #[arg(long, value_name = "N|all", value_parser = parse_attempt, conflicts_with = "follow")]
     attempt: Option<Attempt>,
 
-    /// No task and no attempt in front of lines
+    /// Do not prefix lines with task and attempt
     #[arg(long)]
     no_prefix: bool,
 }
@@ -91,7 +91,7 @@ fn parse_attempt(text: &str) -> Result<Attempt, String> {
             .ok()
             .filter(|number| *number > 0)
             .map(Attempt::Number)
-            .ok_or_else(|| "an attempt is a number from 1 on, or all".to_owned()),
+            .ok_or_else(|| "invalid attempt: must be 1 or more, or all".to_owned()),
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn run(args: &LogsArgs, invocation: &Invocation) -> Result<u8, 
     if args.follow {
         let [look] = &looks[..] else {
             return Err(Failure::new(Code::BadUsage, "only one job can be followed at a time")
-                .fix("name one job, for example `turno job logs last --follow`"));
+                .fix("choose one job, for example `turno job logs last --follow`"));
         };
         return follow::run(args, asked, look, printer).await;
     }

@@ -67,20 +67,16 @@ impl<'a> Printer<'a> {
     /// After the last piece: says what is missing, and fails if some of it is known to be lost.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         if self.lost > 0 {
-            let what = format!("{} of this output are lost to damage", size::short(self.lost));
+            let what = format!("{} of this output are lost because the archive is damaged", size::short(self.lost));
             return Err(Failure::new(Code::ArchiveDamaged, what));
         }
         if self.damaged {
-            let what = if self.told {
-                "more output may have been lost to damage"
-            } else {
-                "output may have been lost to damage"
-            };
+            let what = if self.told { "more output may be lost" } else { "output may be lost" };
             self.invocation.output.warn(&format!(
-                "{what}: a part of the archive cannot be read, and nobody knows whose that was; `turno doctor` shows it"
+                "{what}: part of the archive is unreadable, and its owner is unknown; `turno doctor` shows details"
             ));
         } else if !self.told {
-            self.invocation.output.hint("nothing was written, or it is not kept any more");
+            self.invocation.output.hint("no output was written, or it is no longer kept");
         }
         Ok(())
     }
@@ -169,7 +165,7 @@ impl<'a> Printer<'a> {
             return;
         }
         self.attempt = *attempt;
-        self.invocation.output.note(&format!("attempt {attempt} of task {job}.{task}; all of them: --attempt all"));
+        self.invocation.output.note(&format!("attempt {attempt} of task {job}.{task}; show all with --attempt all"));
     }
 
     fn show(&mut self, piece: &OutputPiece, stream: OutputStream, bytes: &[u8]) -> Result<(), Failure> {

@@ -106,17 +106,12 @@ pub(super) fn strip(html: &mut Html, figures: &Figures) {
     let columns = figures.strip.len() as u64;
     let wide = match all > columns {
         true => format!(
-            " Each column is about {} tasks; a failed one among them is always seen.",
+            " Each column stands for about {} tasks; a column with a failed task is always marked.",
             all.div_ceil(columns.max(1))
         ),
         false => String::new(),
     };
-    caption(
-        html,
-        "strip",
-        "Tasks by number",
-        &format!("From the lowest number to the highest: {}.{wide}", told.join(", ")),
-    );
+    caption(html, "strip", "Tasks by number", &format!("In order of task number: {}.{wide}", told.join(", ")));
     html.raw("<div class=\"chart\">");
     let height = 36.0;
     open_svg(html, "strip", height);
@@ -133,7 +128,7 @@ pub(super) fn strip(html: &mut Html, figures: &Figures) {
     html.raw("</g>");
     html.raw("</svg></div>\n");
     legend(html, &figures.counts);
-    open_table(html, "Counts as a table", &["State", "Tasks"]);
+    open_table(html, "Show counts as a table", &["State", "Tasks"]);
     for state in STATES {
         html.raw("<tr><th scope=\"row\">").raw(task_state(state).2).raw("</th><td>").number(figures.counts.of(state));
         html.raw("</td></tr>\n");
@@ -171,17 +166,13 @@ pub(super) fn gantt(html: &mut Html, figures: &Figures, job: &str) {
         lasting(float(span.length()))
     );
     sentence += match whole {
-        true => {
-            " There are too many slots to draw each: a row is a worker, and the taller, the more of its slots were busy."
-        }
-        false => {
-            " A row is a slot; what is too short to be seen is drawn together; failed tasks are taller than others."
-        }
+        true => " One row per worker, because there are too many slots; the height shows how many were busy.",
+        false => " One row per slot; very short tasks are merged; failed tasks are drawn taller.",
     };
     if crew.len() < figures.crew.len() {
-        sentence += &format!(" The {} workers that did most are drawn.", crew.len());
+        sentence += &format!(" Only the {} busiest workers are shown.", crew.len());
     }
-    caption(html, "gantt", "Who did what when", &sentence);
+    caption(html, "gantt", "Timeline by worker", &sentence);
     html.raw("<div class=\"chart gantt\">\n");
     let pointed = figures.pieces.len() <= POINTED_MAX;
     for hand in crew {
@@ -284,7 +275,7 @@ fn shades(html: &mut Html, hand: &Hand, span: Span) {
 
 fn listing(html: &mut Html, figures: &Figures, span: Span, job: &str) {
     let heads = ["Task", "State", "Worker", "Started after", "Took"];
-    open_table(html, "Tasks as a table", &heads);
+    open_table(html, "Show tasks as a table", &heads);
     let name = |piece: &Piece| figures.workers.get(piece.worker as usize).map_or("", String::as_str);
     for piece in figures.pieces.iter().take(LISTED_MAX) {
         html.raw("<tr><th scope=\"row\" class=\"mono\">").text(job).raw(".").number(piece.task).raw("</th><td>");
@@ -304,11 +295,9 @@ pub(super) fn histogram(html: &mut Html, figures: &Figures) {
     let Some(durations) = &figures.durations else { return };
     let Durations { p50, p90, most, .. } = *durations;
     let [p50_text, p90_text, most_text] = [p50, p90, most].map(|ms| lasting(float(ms)));
-    let scale = if durations.powers { " The scale is one of powers: a few took far longer than most." } else { "" };
-    let sentence = format!(
-        "Half of the tasks took {p50_text} or less (p50), nine of ten {p90_text} or less (p90), the longest {most_text}.{scale}"
-    );
-    caption(html, "durations", "How long tasks took", &sentence);
+    let scale = if durations.powers { " Logarithmic scale: a few tasks took far longer than the rest." } else { "" };
+    let sentence = format!("Median (p50) {p50_text}, 90th percentile (p90) {p90_text}, maximum {most_text}.{scale}");
+    caption(html, "durations", "Task durations", &sentence);
     html.raw("<div class=\"chart\">");
     let highest = durations.bins.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
     html.raw("<div class=\"axis top\" aria-hidden=\"true\"><span>")
@@ -339,7 +328,7 @@ pub(super) fn histogram(html: &mut Html, figures: &Figures) {
     });
     axis(html, &ticks);
     html.raw("</div>\n");
-    open_table(html, "Durations as a table", &["From", "To", "Tasks"]);
+    open_table(html, "Show durations as a table", &["From", "To", "Tasks"]);
     for (bin, (_, tasks)) in durations.bins.iter().enumerate() {
         let (from, to) = durations.edges(bin);
         html.raw("<tr><td>").text(&lasting(from)).raw("</td><td>").text(&lasting(to)).raw("</td><td>").number(*tasks);
@@ -358,13 +347,13 @@ pub(super) fn throughput(html: &mut Html, figures: &Figures) {
     let all: u64 = steps.iter().map(|(good, bad)| good + bad).sum();
     let mean = float(all) * 1_000.0 / float(span.length());
     let sentence = format!(
-        "{} ended, {} on average and at most {} over {}.",
+        "{} ended: {} on average, {} at most, over {}.",
         count(all, "task", "tasks"),
         rate_text(mean),
         rate_text(per_second(highest)),
         lasting(step_ms)
     );
-    caption(html, "throughput", "How many ended when", &sentence);
+    caption(html, "throughput", "Throughput", &sentence);
     html.raw("<div class=\"chart\"><div class=\"axis top\" aria-hidden=\"true\"><span>")
         .text(&rate_text(per_second(highest)));
     html.raw("</span></div>\n");
@@ -394,7 +383,7 @@ pub(super) fn throughput(html: &mut Html, figures: &Figures) {
         html.raw("<li class=\"failed\"><i></i><span>&#10007; failed or cancelled</span></li>");
     }
     html.raw("</ul>\n");
-    open_table(html, "Throughput as a table", &["From", "To", "Finished", "Failed or cancelled"]);
+    open_table(html, "Show throughput as a table", &["From", "To", "Finished", "Failed or cancelled"]);
     for (place, (good, bad)) in (0..).map(float).zip(steps) {
         html.raw("<tr><td>").text(&lasting(place * step_ms)).raw("</td><td>").text(&lasting((place + 1.0) * step_ms));
         html.raw("</td><td>").number(*good).raw("</td><td>").number(*bad).raw("</td></tr>\n");

@@ -87,7 +87,7 @@ impl Reader {
         let end = if task.state == TaskState::Running { Some(self.now) } else { task.ended_at.map(Moment::unix_ms) };
         if let (Some(start), Some(end)) = (task.started_at.map(Moment::unix_ms), end) {
             let next = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
-            let worker = task.worker.as_deref().unwrap_or("a worker that is not known");
+            let worker = task.worker.as_deref().unwrap_or("unknown worker");
             let worker = match self.workers.get(worker) {
                 Some(worker) => *worker,
                 None => *self.workers.entry(worker.to_owned()).or_insert(next),

@@ -37,15 +37,15 @@ use crate::cli::schema::report::ReportDocument;
     &[1, 4, 5, 78, 124],
 ))]
 pub(super) struct ReportArgs {
-    /// Its number, or last
+    /// Job: 7 or last
     job: One,
 
-    /// The file to write; - is stdout. Or what stdout looks like, as with every command: then --file names the file
+    /// Output file, - for stdout; or an output format, with --file for the file
     // The same id as the flag of every command, which this one stands for.
     #[arg(short, long, id = "output", value_name = "FILE", required_unless_present = "file", value_parser = OutputArg::of_any)]
     output: Option<OutputArg>,
 
-    /// The file to write; - is stdout
+    /// Output file; - for stdout
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -54,9 +54,9 @@ impl ReportArgs {
     fn file(&self) -> Result<&Path, Failure> {
         match (&self.file, &self.output) {
             (Some(file), _) | (None, Some(OutputArg::File(file))) => Ok(file),
-            _ => Err(Failure::new(Code::BadUsage, "where to write the report is not said")
-                .why("-o with the name of a format says what stdout looks like")
-                .fix("name a file with --file FILE")),
+            _ => Err(Failure::new(Code::BadUsage, "no output file given")
+                .why("-o with a format name sets the format of standard output")
+                .fix("add --file FILE")),
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) async fn run(args: &ReportArgs, invocation: &Invocation) -> Result<u8
     fs::write(file, &page).map_err(|error| {
         Failure::new(Code::Io, format!("cannot write {}", file.display()))
             .why(error.to_string())
-            .fix("name a file that can be written")
+            .fix("choose a writable file")
     })?;
     let name = file.display().to_string();
     let document = ReportDocument {

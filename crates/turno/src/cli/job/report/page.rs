@@ -45,7 +45,7 @@ pub(super) fn page(told: &Told<'_>) -> String {
     charts::throughput(&mut html, told.figures);
     workers(&mut html, told.figures);
     html.raw("</main>\n<footer>Written by turno ").text(VERSION).raw(" on ").text(&plain(told.written_at));
-    html.raw(". Times are those of the broker; of a task that was tried several times, those of its latest attempt.");
+    html.raw(". Times are broker times; for retried tasks, those of the latest attempt.");
     html.raw("</footer>\n</body>\n</html>\n");
     html.finish()
 }
@@ -79,14 +79,14 @@ fn header(html: &mut Html, told: &Told<'_>) {
         html.raw("<li><b>").text(&number).raw("</b><span>").raw(words).raw("</span></li>\n");
     };
     if let Some(span) = figures.span {
-        tile(short(Duration::from_millis(span.length())), "from first start to last end");
+        tile(short(Duration::from_millis(span.length())), "wall time");
         let lanes: usize = figures.crew.iter().map(|hand| hand.lanes.len()).sum();
         let busy: f64 = figures.crew.iter().map(|hand| hand.share(span) * as_float(hand.lanes.len())).sum();
         tile(lanes.to_string(), if lanes == 1 { "slot used" } else { "slots used" });
-        tile(format!("{:.0} %", busy / as_float(lanes.max(1))), "of their time busy");
+        tile(format!("{:.0} %", busy / as_float(lanes.max(1))), "slot utilisation");
     }
     if let Some(durations) = &figures.durations {
-        tile(short(Duration::from_millis(durations.p50)), "median time of a task");
+        tile(short(Duration::from_millis(durations.p50)), "median task duration");
     }
     html.raw("</ul>\n<dl>\n");
     for (name, value) in facts(told) {
@@ -155,13 +155,11 @@ fn failures(html: &mut Html, failures: &FailuresBody, job: &str) {
     if failures.groups.is_empty() && failures.others == 0 {
         return;
     }
-    html.raw(
-        "<section>\n<h2>What failed</h2>\n<p class=\"lead\">Tasks that failed alike together; # stands for numbers ",
-    );
-    html.raw("that differ. <code>turno job logs ").text(job).raw(" --failed</code> shows what they wrote, <code>");
-    html.raw("turno job retry ").text(job).raw(" --failed</code> tries them again.</p>\n");
-    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"What failed\"><table>\n<thead><tr>");
-    html.raw("<th scope=\"col\" class=\"n\">Tasks</th><th scope=\"col\">Failure</th><th scope=\"col\">Which</th></tr></thead>\n<tbody>\n");
+    html.raw("<section>\n<h2>Failures</h2>\n<p class=\"lead\">Grouped by failure; # replaces numbers ");
+    html.raw("that differ. <code>turno job logs ").text(job).raw(" --failed</code> shows their output, <code>");
+    html.raw("turno job retry ").text(job).raw(" --failed</code> retries them.</p>\n");
+    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Failures\"><table>\n<thead><tr>");
+    html.raw("<th scope=\"col\" class=\"n\">Tasks</th><th scope=\"col\">Failure</th><th scope=\"col\">Task numbers</th></tr></thead>\n<tbody>\n");
     for group in &failures.groups {
         html.raw("<tr><td class=\"n\">").number(group.count).raw("</td><td class=\"words mono\">").text(&group.text);
         html.raw("</td><td class=\"mono\">").text(&group.tasks.replace(',', ", "));
@@ -182,13 +180,13 @@ fn workers(html: &mut Html, figures: &Figures) {
     }
     html.raw("<section>\n<h2>Workers</h2>\n");
     if crew.len() < figures.crew.len() {
-        html.raw("<p class=\"lead\">The ").number(crew.len()).raw(" that did most of ").number(figures.crew.len());
+        html.raw("<p class=\"lead\">The ").number(crew.len()).raw(" busiest of ").number(figures.crew.len());
         html.raw(".</p>\n");
     }
     html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Workers\"><table>\n<thead><tr>");
     html.raw("<th scope=\"col\">Worker</th><th scope=\"col\" class=\"n\">Slots used</th><th scope=\"col\" class=\"n\">Tasks</th>");
     html.raw("<th scope=\"col\" class=\"n\">Finished</th><th scope=\"col\" class=\"n\">Failed</th>");
-    html.raw("<th scope=\"col\" class=\"n\">Time in tasks</th><th scope=\"col\" class=\"n\">Mean of a task</th>");
+    html.raw("<th scope=\"col\" class=\"n\">Total task time</th><th scope=\"col\" class=\"n\">Mean task time</th>");
     html.raw("<th scope=\"col\" class=\"n\">Busy</th></tr></thead>\n<tbody>\n");
     for hand in crew {
         let tasks = hand.counts.all();

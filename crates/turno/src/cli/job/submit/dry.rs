@@ -22,7 +22,7 @@ use crate::cli::table;
 pub(super) fn show(plan: &Plan, flags: &Flags, invocation: &Invocation) -> Result<u8, Failure> {
     let document = SubmissionDocument { submission: body(plan, flags) };
     invocation.output.one(&document, &document.submission.name, || text(&document.submission))?;
-    invocation.output.hint("nothing is submitted; leave --dry-run away to do so");
+    invocation.output.hint("nothing was submitted; omit --dry-run to submit");
     Ok(0)
 }
 

@@ -12,7 +12,7 @@ use crate::cli::job::text::{number_of_tasks, title};
 use crate::cli::job::{Asked, one_done};
 
 pub(super) fn submitted(job: &JobView) -> String {
-    format!("{} is submitted: {}", title(job), number_of_tasks(job.tasks.into()))
+    format!("{} submitted: {}", title(job), number_of_tasks(job.tasks.into()))
 }
 
 pub(super) fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure> {
@@ -20,12 +20,12 @@ pub(super) fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure
     one_done(job, invocation, submitted)?;
     tell_reason(job, invocation);
     if let Some(JobReason::Missed { job: before, .. }) = job.because.as_deref() {
-        invocation.output.hint(&format!("look at that job with: turno job show {before}"));
+        invocation.output.hint(&format!("show that job: turno job show {before}"));
         return Ok(1);
     }
     invocation.output.hint(&match job.state == JobState::Held {
-        true => format!("let it go on with: turno job release {id}"),
-        false => format!("wait for it with: turno job wait {id}"),
+        true => format!("release it with: turno job release {id}"),
+        false => format!("wait for it: turno job wait {id}"),
     });
     Ok(0)
 }
@@ -33,7 +33,7 @@ pub(super) fn tell(job: &JobView, invocation: &Invocation) -> Result<u8, Failure
 /// Why nothing of it is started yet, if that is so.
 pub(super) fn tell_reason(job: &JobView, invocation: &Invocation) {
     if let Some(because) = job.because.as_deref() {
-        let what = if matches!(because, JobReason::Missed { .. }) { "it is cancelled" } else { "it waits" };
+        let what = if matches!(because, JobReason::Missed { .. }) { "cancelled" } else { "it waits" };
         invocation.output.note(&format!("{what}: {because}"));
     }
 }
@@ -48,9 +48,9 @@ pub(super) async fn refused(failure: Failure, spec: &JobSpec, asked: &Asked<'_>)
             for after in &spec.after {
                 let found = asked.find(One::Id(after.job)).await;
                 if found.is_err_and(|failure| failure.code() == Code::NotFound) {
-                    return Failure::new(Code::BadJob, format!("there is no job {} to start after", after.job))
-                        .why("--after names a job that this broker never had, or that was removed")
-                        .fix("`turno job ls` lists the jobs there are");
+                    return Failure::new(Code::BadJob, format!("--after: job {} does not exist", after.job))
+                        .why("it was never submitted to this broker, or has been removed")
+                        .fix("`turno job ls` lists the jobs");
                 }
             }
             failure
@@ -64,10 +64,10 @@ pub(super) fn unsure(failure: Failure, key: Option<&str>) -> Failure {
     match failure.code() {
         Code::ConnectionLost | Code::TimedOut => {
             let fix = match key {
-                Some(_) => "submit it again with the same --key: it is taken once",
-                None => "look with `turno job ls`; with --key it could be submitted again without harm",
+                Some(_) => "submit again with the same --key: it will not run twice",
+                None => "check with `turno job ls`; with --key you could safely submit again",
             };
-            failure.why("the broker did not say in time that it has the job; it may have it all the same").fix(fix)
+            failure.why("the broker did not confirm the job in time; it may have accepted it").fix(fix)
         }
         _ => failure,
     }

@@ -24,88 +24,88 @@ pub(super) struct Flags {
     #[command(flatten)]
     pub(super) source: Source,
 
-    /// CMD is one line for `sh -c`; what placeholders stand for goes in as one word each, whatever is in it
+    /// Run CMD with `sh -c`; each placeholder is inserted as one quoted word
     #[arg(long, help_heading = COMMAND)]
     pub(super) shell: bool,
 
-    /// Where the command runs, the same place at every worker [default: the current directory where a worker has it, else a
-    /// directory of the task's own; the latter always for tasks with files]
+    /// Working directory on every worker [default: the current directory if the worker has it, else a
+    /// temporary directory per task; always the latter for tasks with files]
     #[arg(long, help_heading = COMMAND, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
 
-    /// Set a variable of the command's environment; repeat for more
+    /// Set an environment variable of the command; repeatable
     #[arg(long, help_heading = COMMAND, value_name = "KEY=VALUE", value_parser = parse_variable)]
     pub(super) env: Vec<(String, String)>,
 
-    /// What the command reads from its standard input [default: nothing]
+    /// File for the command's standard input [default: none]
     #[arg(long, help_heading = COMMAND, value_name = "FILE")]
     pub(super) stdin: Option<PathBuf>,
 
-    /// Put files into the task's directory; a directory: all files below it; with =NAME under that name
+    /// Copy a file, or all files below a directory, into the task's directory; =NAME renames it
     #[arg(long, help_heading = COMMAND, value_name = "FILE[=NAME]", num_args = 1..)]
     pub(super) upload: Vec<PathBuf>,
 
-    /// Bring files of the task's directory back once it has finished, for example 'out/*.csv'; repeat for more
+    /// Return these files from the task's directory when it finishes, for example 'out/*.csv'; repeatable
     #[arg(long, help_heading = COMMAND, value_name = "GLOB", value_parser = parse_collect)]
     pub(super) collect: Vec<String>,
 
-    /// Write what tasks print to files in this directory at the worker, not to the broker
+    /// Write task output to files in this directory on the worker instead of sending it to the broker
     #[arg(long, help_heading = COMMAND, value_name = "DIR")]
     pub(super) out_dir: Option<PathBuf>,
 
-    /// A name for people [default: the file name of the program or script]
+    /// Job name [default: the file name of the program or script]
     #[arg(long, value_parser = parse_name)]
     pub(super) name: Option<String>,
 
-    /// A word to find the job by; repeat for more
+    /// Tag to find the job by; repeatable
     #[arg(long, value_name = "TAG", value_parser = parse_tag)]
     pub(super) tag: Vec<String>,
 
-    /// Slots of a worker that a task takes [default: 1]
+    /// Worker slots per task [default: 1]
     #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) slots: Option<u16>,
 
-    /// 0 to 9, 9 first [default: 4]
+    /// Priority 0 to 9; 9 is highest [default: 4]
     #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(PRIORITY_MAX)))]
     pub(super) priority: Option<u8>,
 
-    /// Tasks that run at a time at most; %MAX behind --array is the same
+    /// Maximum number of tasks running at a time; same as %MAX after --array
     #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_parallel: Option<u32>,
 
-    /// How long one attempt of a task may take
+    /// Time limit of one attempt of a task
     #[arg(long, help_heading = WHEN, value_name = "DURATION", value_parser = parse_time_limit)]
     pub(super) time_limit: Option<Duration>,
 
-    /// Try a task that failed again up to N times [default: 0]
+    /// Retry a failed task up to N times [default: 0]
     #[arg(long, help_heading = WHEN, value_name = "N")]
     pub(super) retries: Option<u8>,
 
-    /// Wait so long before the second attempt; each later one waits twice as long as the one before [default: 0]
+    /// Delay before the second attempt; doubles for each later one [default: 0]
     #[arg(long, help_heading = WHEN, value_name = "DURATION", value_parser = parse_backoff)]
     pub(super) backoff: Option<Duration>,
 
-    /// Cancel the rest once more than N tasks have failed [default: go on]
+    /// Cancel the remaining tasks when more than N have failed [default: continue]
     #[arg(long, help_heading = WHEN, value_name = "N")]
     pub(super) max_failures: Option<u32>,
 
-    /// Only workers with that label; repeat for more, all of which they must have
+    /// Run only on workers with this label; repeatable, a worker must have all labels
     #[arg(long, help_heading = WHEN, value_name = "KEY=VALUE", value_parser = parse_label)]
     pub(super) label: Vec<(String, String)>,
 
-    /// Only workers of that pool: short for --label pool=P
+    /// Run only on workers in this pool; short for --label pool=P
     #[arg(long, help_heading = WHEN, value_name = "P", value_parser = parse_pool)]
     pub(super) pool: Option<String>,
 
-    /// Start when that job has ended: JOB or JOB:ok when every task finished, JOB:failed when not, JOB:any; repeat for more
+    /// Start after this job ends: JOB or JOB:ok if every task finished, JOB:failed if not, JOB:any; repeatable
     #[arg(long, help_heading = WHEN, value_name = "JOB[:WHEN]")]
     pub(super) after: Vec<AfterArg>,
 
-    /// Start nothing until `turno job release`
+    /// Hold the job until `turno job release`
     #[arg(long, help_heading = WHEN)]
     pub(super) hold: bool,
 
-    /// What you know the job by: submitted again with the same key, it is the same job (1 to 64 bytes)
+    /// Idempotency key: a second submission with the same key returns the first job (1 to 64 bytes)
     #[arg(long, value_parser = parse_key)]
     pub(super) key: Option<String>,
 
@@ -113,7 +113,7 @@ pub(super) struct Flags {
     #[arg(long)]
     pub(super) wait: bool,
 
-    /// Only show what would be submitted: tasks, first and last command, files; needs no broker
+    /// Show the submission without submitting it: tasks, first and last command, files; needs no broker
     #[arg(long)]
     pub(super) dry_run: bool,
 }
@@ -122,28 +122,28 @@ pub(super) struct Flags {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[group(id = "tasks", multiple = false)]
 pub(super) struct Source {
-    /// One task for each number of a list such as 1-1000, 0-90:10, 1,3,5-8 or 8; a single number N is the one task with that
-    /// number. With %MAX at most so many run at a time
+    /// One task per number of a list such as 1-1000, 0-90:10, 1,3,5-8 or 8 (a single task with that
+    /// number); %MAX limits how many run at a time
     #[arg(long, help_heading = TASKS, value_name = "LIST[%MAX]")]
     pub(super) array: Option<ArrayArg>,
 
-    /// One task for each line of a file, empty lines left out; - is standard input
+    /// One task per non-empty line of a file; - for standard input
     #[arg(long, help_heading = TASKS, value_name = "FILE")]
     pub(super) each_line: Option<PathBuf>,
 
-    /// One task for each row of a CSV file with a header row; {column} stands for a field
+    /// One task per row of a CSV file with a header row; {column} inserts a field
     #[arg(long, help_heading = TASKS, value_name = "FILE")]
     pub(super) each_csv: Option<PathBuf>,
 
-    /// One task for each value of a JSON array, or of JSON lines; {key} stands for a member of an object
+    /// One task per value of a JSON array or of JSON lines; {key} inserts an object member
     #[arg(long, help_heading = TASKS, value_name = "FILE")]
     pub(super) each_json: Option<PathBuf>,
 
-    /// One task for each path that matches, for example 'data/**/*.csv', in order of name; quote it
+    /// One task per matching path, for example 'data/**/*.csv', sorted by name; quote the pattern
     #[arg(long, help_heading = TASKS, value_name = "PATTERN")]
     pub(super) glob: Option<String>,
 
-    /// One task for each value; ends with the next flag, or with --. Given once: for all combinations of several lists, write
+    /// One task per value, up to the next flag or --. Use it once; for combinations of several lists, write
     /// them to a file for --each-csv
     #[arg(long, help_heading = TASKS, value_name = "VALUE", num_args = 1.., allow_negative_numbers = true, action = ArgAction::Set)]
     pub(super) each: Vec<String>,

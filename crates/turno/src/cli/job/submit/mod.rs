@@ -65,11 +65,11 @@ use crate::cli::help;
     &[1, 4, 5, 78, 124, 125, 126, 127, 130, 143],
 ))]
 pub(crate) struct SubmitArgs {
-    /// A file to be run, with its arguments
+    /// Script to run, with its arguments after --
     #[arg(value_name = "SCRIPT", required_unless_present = "command")]
     script: Vec<String>,
 
-    /// The program and its arguments; those of SCRIPT if there is one
+    /// Program and arguments; with SCRIPT, its arguments
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 
@@ -91,7 +91,7 @@ impl Said {
         let script = Script::read(Path::new(path))?;
         if let Some(line) = script.unread {
             invocation.output.warn(&format!(
-                "{path}:{line}: this #TURNO line is not read: such lines stand among the comments at the beginning"
+                "{path}:{line}: #TURNO line ignored: it must be among the leading comments of the script"
             ));
         }
         let Script { path, name, flags, .. } = script;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &SubmitArgs, invocation: &Invocation) -> Result<u8, Fail
 
 fn plan(flags: &Flags, command: Command) -> Result<Plan, Failure> {
     let here =
-        std::env::current_dir().map_err(|error| Failure::system("the current directory is not known", &error))?;
+        std::env::current_dir().map_err(|error| Failure::system("cannot determine the current directory", &error))?;
     let tasks = each::tasks(&flags.source, io::stdin().lock())?;
     let files = uploads::plan(&flags.upload)?;
     let stdin = flags.stdin.as_deref().map(|path| Upload::file(path, "stdin")).transpose()?;

@@ -148,16 +148,16 @@ fn check_counts(flags: &Flags) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::new(Code::BadUsage, what.replace("MAX", &max.to_string()))),
     };
-    most(flags.after.len(), JOB_AFTER_MAX, "a job is after MAX jobs at most")?;
-    most(tags(flags).len(), JOB_TAGS_MAX, "a job has MAX tags at most")?;
-    most(labels(flags).len(), JOB_LABELS_MAX, "a job asks for MAX labels at most")?;
+    most(flags.after.len(), JOB_AFTER_MAX, "a job may depend on at most MAX jobs")?;
+    most(tags(flags).len(), JOB_TAGS_MAX, "a job may have at most MAX tags")?;
+    most(labels(flags).len(), JOB_LABELS_MAX, "a job may require at most MAX labels")?;
     let labels = labels(flags);
     match labels.iter().zip(labels.iter().skip(1)).find(|((key, _), (next, _))| key == next) {
         None => Ok(()),
         Some(((key, one), (_, other))) => {
-            Err(Failure::new(Code::BadUsage, format!("the label {key} is asked to be {one} and {other}"))
-                .why("a worker has one value for each of its labels")
-                .fix("ask for one of them"))
+            Err(Failure::new(Code::BadUsage, format!("conflicting values for label {key}: {one} and {other}"))
+                .why("a worker has one value per label")
+                .fix("use one of them"))
         }
     }
 }
@@ -184,15 +184,15 @@ fn tags(flags: &Flags) -> Vec<String> {
 
 fn encoded(work: &Work) -> Result<Bytes, Failure> {
     work::encode(work).map_err(|error| {
-        Failure::new(Code::BadJob, "the command is too long for a job")
+        Failure::new(Code::BadJob, "the command is too long")
             .why(error.to_string())
-            .fix("put what is long into a file and give its name to the command")
+            .fix("put long data into a file and pass the file name")
     })
 }
 
 /// A rule of submissions that no flag knows of by itself.
 fn broken(rule: &SpecError) -> Failure {
-    Failure::new(Code::BadJob, "that cannot be a job").why(rule.to_string()).fix("change that, and submit it again")
+    Failure::new(Code::BadJob, "invalid job").why(rule.to_string()).fix("correct it and submit again")
 }
 
 /// Whether every placeholder stands for something, and every item gets to its task.
@@ -203,23 +203,23 @@ fn check_places(work: &Work, spec: &JobSpec) -> Result<(), Failure> {
     };
     fill::check(work, shape).map_err(|error| {
         let what = match &error {
-            FillError::ShellLine => "--shell takes one line".to_owned(),
-            FillError::Columns => "the columns cannot be used".to_owned(),
-            FillError::TooMany | FillError::TooLong => "the command is too long for a job".to_owned(),
-            FillError::UnknownColumn { name, .. } => format!("there is no column called {name}"),
-            _ => "a placeholder cannot be filled".to_owned(),
+            FillError::ShellLine => "--shell takes a single command line".to_owned(),
+            FillError::Columns => "invalid columns".to_owned(),
+            FillError::TooMany | FillError::TooLong => "the command is too long".to_owned(),
+            FillError::UnknownColumn { name, .. } => format!("unknown column {name}"),
+            _ => "invalid placeholder".to_owned(),
         };
         Failure::new(Code::BadJob, what).why(error.to_string()).fix(error.hint())
     })?;
     if shape.is_some() && !fill::has_places(work) {
         let fix = match work.columns.first() {
             Some(column) => {
-                format!("write {{{column}}} where it belongs, or use --array if only the number of tasks matters")
+                format!("add {{{column}}} to the command, or use --array if only the number of tasks matters")
             }
-            None => "write {} where it belongs, or use --array if only the number of tasks matters".to_owned(),
+            None => "add {} to the command, or use --array if only the number of tasks matters".to_owned(),
         };
-        return Err(Failure::new(Code::BadJob, "nothing in the command stands for what a task is for")
-            .why("every task would do the same")
+        return Err(Failure::new(Code::BadJob, "the command has no placeholder")
+            .why("every task would run the same command")
             .fix(fix));
     }
     Ok(())
@@ -235,22 +235,22 @@ fn literal(text: &str, columns: &[String]) -> Result<String, Failure> {
     };
     let doubled = text.replace('{', "{{").replace('}', "}}");
     [text.to_owned(), doubled].into_iter().find(|written| comes_out(written)).ok_or_else(|| {
-        Failure::new(Code::BadUsage, format!("the braces in {text} look like a placeholder"))
-            .why("what is in braces stands for a part of an item")
-            .fix("give it a name without braces, or name another directory with --cwd")
+        Failure::new(Code::BadUsage, format!("{text} contains braces that look like a placeholder"))
+            .why("text in braces is replaced by a part of the task's item")
+            .fix("use a name without braces, or another directory with --cwd")
     })
 }
 
 fn no_line() -> Failure {
     Failure::new(Code::BadUsage, "--shell cannot be used with a script")
-        .why("a script says in its first line what reads it; --shell is for a command behind --")
-        .fix("leave --shell away")
+        .why("the first line of a script selects its interpreter; --shell applies to a command after --")
+        .fix("omit --shell")
 }
 
 fn two_places() -> Failure {
     Failure::new(Code::BadUsage, "--cwd cannot be used with --upload")
-        .why("a task that is given files runs in a directory of its own, where these are")
-        .fix("leave --cwd away, or change the directory in the command")
+        .why("a task with uploaded files runs in its own directory, which contains them")
+        .fix("omit --cwd, or change the directory in the command")
 }
 
 /// As text from the root on, without what means nothing in it.
@@ -262,9 +262,9 @@ fn plain(path: &str) -> String {
 fn text_of(path: &Path) -> Result<String, Failure> {
     let plain: PathBuf = path.components().collect();
     plain.into_os_string().into_string().map_err(|path| {
-        Failure::new(Code::BadUsage, format!("the name of {} is no UTF-8", path.display()))
-            .why("what a job carries to its workers is UTF-8")
-            .fix("name another directory with --cwd")
+        Failure::new(Code::BadUsage, format!("the name of {} is not valid UTF-8", path.display()))
+            .why("a job can carry only UTF-8 text")
+            .fix("use another directory with --cwd")
     })
 }
 

@@ -82,11 +82,11 @@ fn not_sent(failure: Failure, upload: &Upload) -> Failure {
     let path = upload.path.display();
     match failure.code() {
         Code::WrongHash => failure,
-        Code::OverDisk => Failure::new(Code::OverDisk, format!("the broker has no room for {path}")).why(format!(
-            "its disk is nearly full, or its uploads take as much as they may; the file has {}",
+        Code::OverDisk => Failure::new(Code::OverDisk, format!("the broker has no space for {path}")).why(format!(
+            "its disk is nearly full, or its upload limit is reached; the file has {}",
             size::short(upload.size)
         )),
-        _ => failure.fix(format!("{path} is not at the broker; submit again: what is there is not sent twice")),
+        _ => failure.fix(format!("{path} was not uploaded; submit again: files already uploaded are not sent twice")),
     }
 }
 

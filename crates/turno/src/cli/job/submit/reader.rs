@@ -60,7 +60,10 @@ impl Reader {
             false => !is_end || self.expected.is_some_and(|expected| expected != self.id()),
         };
         if is_changed {
-            return Err(Failure::new(Code::WrongHash, format!("{} changed while it was read", self.path.display())));
+            return Err(Failure::new(
+                Code::WrongHash,
+                format!("{} changed while it was being read", self.path.display()),
+            ));
         }
         Ok(Some((at, bytes.into())))
     }
@@ -131,7 +134,7 @@ mod tests {
         for changed in [vec![7; long + 1], vec![7; long - 1], vec![7; 3], Vec::new(), other] {
             fs::write(&path, &changed).unwrap();
             let said = pieces(&upload, Some(id)).unwrap_err();
-            assert!(said.ends_with("changed while it was read"), "{said}");
+            assert!(said.ends_with("changed while it was being read"), "{said}");
         }
         fs::remove_file(&path).unwrap();
         let gone = Reader::open(&upload, Some(id)).err().unwrap();

@@ -50,18 +50,18 @@ impl Script {
             let code = if error.kind() == std::io::ErrorKind::NotFound { Code::BadUsage } else { Code::Io };
             Failure::new(code, format!("cannot read the script {shown}"))
                 .why(error.to_string())
-                .fix(format!("name a script that is there; a command comes behind --: `turno submit -- {shown}`"))
+                .fix(format!("use an existing script; put a command after --: `turno submit -- {shown}`"))
         };
         let about = fs::metadata(path).map_err(missing)?;
         if !about.is_file() {
-            return Err(Failure::new(Code::BadUsage, format!("the script {shown} is no file"))
-                .why("it goes to the workers as it is")
-                .fix("name a file; a command comes behind --"));
+            return Err(Failure::new(Code::BadUsage, format!("the script {shown} is not a file"))
+                .why("the script is sent to the workers")
+                .fix("use a file; put a command after --"));
         }
         let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
-            Failure::new(Code::BadUsage, format!("the name of the script {shown} is no UTF-8"))
-                .why("what a job carries to its workers is UTF-8")
-                .fix("give it another name")
+            Failure::new(Code::BadUsage, format!("the script name {shown} is not valid UTF-8"))
+                .why("a job can carry only UTF-8 text")
+                .fix("rename it")
         })?;
         let mut head = Vec::new();
         File::open(path).and_then(|file| file.take(SCRIPT_HEAD_BYTES_MAX).read_to_end(&mut head)).map_err(missing)?;
@@ -77,15 +77,15 @@ fn runnable(path: &Path, head: &[u8], mode: u32) -> Result<(), Failure> {
     let shown = path.display();
     if first.starts_with(b"#!") && first.ends_with(b"\r") {
         return Err(Failure::new(Code::BadJob, format!("{shown}:1: the line ends with a carriage return"))
-            .why("the system would look for an interpreter with that in its name")
-            .fix(format!("`sed -i 's/\\r$//' {shown}` takes them away")));
+            .why("the carriage return would become part of the interpreter's name")
+            .fix(format!("remove them: `sed -i 's/\\r$//' {shown}`")));
     }
     if first.starts_with(b"#!") || mode & 0o111 != 0 {
         return Ok(());
     }
     Err(Failure::new(Code::BadJob, format!("{shown} cannot be run"))
-        .why("its first line is no #! line, and it is not executable")
-        .fix("begin it with the program that reads it, for example #!/bin/sh"))
+        .why("it has no #! line and is not executable")
+        .fix("start it with an interpreter line, for example #!/bin/sh"))
 }
 
 /// The flags of the marked lines above the first line that is neither empty nor a comment; later lines beat earlier ones.
@@ -104,14 +104,14 @@ fn flags_of(head: &[u8], name: &str) -> Result<(Flags, Option<usize>), Failure> 
         }
         let at = format!("{name}:{}", place + 1);
         let words = std::str::from_utf8(rest).ok().and_then(shell::split).ok_or_else(|| {
-            Failure::new(Code::BadUsage, format!("{at}: the line cannot be read"))
-                .why("a quote in it has no end, or it is no UTF-8")
-                .fix("write it as you would write it for a shell")
+            Failure::new(Code::BadUsage, format!("{at}: invalid line"))
+                .why("a quote is not closed, or the line is not valid UTF-8")
+                .fix("quote it as in a shell")
         })?;
         let line = Line::try_parse_from(&words).map_err(|error| {
             let said = usage::failure(&error);
             Failure::new(Code::BadUsage, format!("{at}: {}", said.what()))
-                .why("a #TURNO line holds flags of `turno submit`, and no others")
+                .why("a #TURNO line takes flags of `turno submit` only")
                 .fix("`turno submit --help` lists them")
         })?;
         flags = line.flags.over(flags);
@@ -158,7 +158,7 @@ mod tests {
             ("#TURNO --json\n", "run.sh:1: unexpected argument '--json' found"),
             ("#TURNO words\n", "run.sh:1: unexpected argument 'words' found"),
             ("#TURNO -- words\n", "run.sh:1: unexpected argument 'words' found"),
-            ("#TURNO --name 'a\n", "run.sh:1: the line cannot be read"),
+            ("#TURNO --name 'a\n", "run.sh:1: invalid line"),
             ("#TURNO --help\n", "run.sh:1: unexpected argument '--help' found"),
         ];
         for (text, expected) in table {
@@ -166,7 +166,7 @@ mod tests {
             assert!(said.contains(expected), "{said} instead of {expected}");
         }
         let said = flags_of(b"#TURNO --name \xff\n", "run.sh").unwrap_err();
-        assert_eq!((said.what(), said.exit()), ("run.sh:1: the line cannot be read", 2));
+        assert_eq!((said.what(), said.exit()), ("run.sh:1: invalid line", 2));
     }
 
     #[test]

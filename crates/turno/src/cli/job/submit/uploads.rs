@@ -35,9 +35,9 @@ impl Upload {
 
     fn of(path: &Path, name: &str, about: &Metadata) -> Result<Self, Failure> {
         if !is_file_name(name) {
-            return Err(Failure::new(Code::BadUsage, format!("no task can have a file called {name:?}"))
-                .why("the name is a path below the task's directory, without . and .. in it")
-                .fix(format!("give it another one: --upload {}=NAME", path.display())));
+            return Err(Failure::new(Code::BadUsage, format!("invalid file name for a task: {name:?}"))
+                .why("the name must be a path below the task's directory, without . and ..")
+                .fix(format!("rename it: --upload {}=NAME", path.display())));
         }
         let executable = about.permissions().mode() & 0o111 != 0;
         Ok(Self { name: name.to_owned(), path: path.to_owned(), size: about.len(), executable })
@@ -55,8 +55,8 @@ pub(super) fn plan(typed: &[PathBuf]) -> Result<Vec<Upload>, Failure> {
             let name = name.map_or_else(|| own_name(&path), Ok)?;
             below(&path, &name, UPLOAD_DEPTH_MAX, &mut uploads)?;
             if uploads.len() == before {
-                return Err(Failure::new(Code::NotFound, format!("there is no file below {}", path.display()))
-                    .why("a directory stands for all files below it"));
+                return Err(Failure::new(Code::NotFound, format!("no file below {}", path.display()))
+                    .why("a directory uploads all files below it"));
             }
         } else if about.is_file() {
             let own = own_name(&path)?;
@@ -88,10 +88,10 @@ pub(super) fn check_names(sorted: &[Upload]) -> Result<(), Failure> {
             let (first, second) = (upload.path.display(), other.path.display());
             return Err(Failure::new(
                 Code::BadUsage,
-                format!("{first} and {second} are both {:?} for a task", upload.name),
+                format!("{first} and {second} would both be {:?} in the task's directory", upload.name),
             )
-            .why("a file goes into the task's directory under its own name, without the directories before it")
-            .fix(format!("name one of them: --upload {second}=NAME")));
+            .why("a file keeps its name without its directories")
+            .fix(format!("rerename one of them: --upload {second}=NAME")));
         }
     }
     Ok(())
@@ -99,8 +99,8 @@ pub(super) fn check_names(sorted: &[Upload]) -> Result<(), Failure> {
 
 /// For more files than a job may name.
 pub(super) fn too_many() -> Failure {
-    Failure::new(Code::BadJob, format!("a job is given {JOB_UPLOADS_MAX} different files at most"))
-        .why("there are more, with the script and what is read from standard input")
+    Failure::new(Code::BadJob, format!("a job may have at most {JOB_UPLOADS_MAX} different files"))
+        .why("there are more, including the script and the standard input file")
         .fix("pack them: `tar czf files.tgz …`, --upload files.tgz, and `tar xzf files.tgz` in the task")
 }
 
@@ -124,9 +124,9 @@ fn own_name(path: &Path) -> Result<String, Failure> {
 /// All files below a directory, in whatever order. Links are followed; one that leads in a circle ends at the depth.
 fn below(dir: &Path, name: &str, depth: usize, uploads: &mut Vec<Upload>) -> Result<(), Failure> {
     let Some(depth) = depth.checked_sub(1) else {
-        return Err(Failure::new(Code::BadUsage, format!("{} lies too deep", dir.display()))
-            .why(format!("a directory is read {UPLOAD_DEPTH_MAX} levels down; a link in it may lead in a circle"))
-            .fix("pack it with `tar`, or name its files one by one"));
+        return Err(Failure::new(Code::BadUsage, format!("{} is nested too deeply", dir.display()))
+            .why(format!("directories are read up to {UPLOAD_DEPTH_MAX} levels deep; there may be a circular link"))
+            .fix("pack it with `tar`, or list its files individually"));
     };
     let failed = |error: io::Error| cannot_read(dir, &error);
     for entry in fs::read_dir(dir).map_err(failed)? {
@@ -156,19 +156,19 @@ pub(super) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Io };
     Failure::new(code, format!("cannot read {}", path.display()))
         .why(error.to_string())
-        .fix("name files that are there and may be read; nothing was submitted")
+        .fix("use readable files; nothing was submitted")
 }
 
 fn no_file(path: &Path) -> Failure {
     Failure::new(Code::BadUsage, format!("{} is neither a file nor a directory", path.display()))
-        .why("only those can be given to tasks")
-        .fix("name files or directories")
+        .why("only files and directories can be uploaded")
+        .fix("use files or directories")
 }
 
 fn not_text(path: &Path) -> Failure {
-    Failure::new(Code::BadUsage, format!("the name of {} is no UTF-8", path.display()))
-        .why("what a job carries to its workers is UTF-8")
-        .fix("give it another name")
+    Failure::new(Code::BadUsage, format!("the name of {} is not valid UTF-8", path.display()))
+        .why("a job can carry only UTF-8 text")
+        .fix("rename it")
 }
 
 #[cfg(test)]
@@ -228,14 +228,14 @@ mod tests {
         let table: [(&[&str], &str); 10] = [
             (&["none"], "cannot read"),
             (&["none=a"], "cannot read"),
-            (&["a.txt="], "no task can have a file called \"\""),
-            (&["a.txt=../b"], "no task can have a file called \"../b\""),
-            (&["a.txt=/b"], "no task can have a file called \"/b\""),
-            (&["a.txt", "x/a.txt"], "are both \"a.txt\" for a task"),
-            (&["out", "a.txt=out/a"], "are both \"out\" for a task"),
-            (&["empty"], "there is no file below"),
-            (&["x=../up"], "no task can have a file called \"../up/a.txt\""),
-            (&["many"], "64 different files at most"),
+            (&["a.txt="], "invalid file name for a task: \"\""),
+            (&["a.txt=../b"], "invalid file name for a task: \"../b\""),
+            (&["a.txt=/b"], "invalid file name for a task: \"/b\""),
+            (&["a.txt", "x/a.txt"], "would both be \"a.txt\" in the task's directory"),
+            (&["out", "a.txt=out/a"], "would both be \"out\" in the task's directory"),
+            (&["empty"], "no file below"),
+            (&["x=../up"], "invalid file name for a task: \"../up/a.txt\""),
+            (&["many"], "at most 64 different files"),
         ];
         for (typed, expected) in table {
             let said = names(dir.path(), typed).unwrap_err();
@@ -249,7 +249,7 @@ mod tests {
     fn a_link_in_a_circle_comes_to_an_end() {
         let dir = place(&[]);
         std::os::unix::fs::symlink(dir.path(), dir.path().join("circle")).unwrap();
-        assert!(names(dir.path(), &["."]).unwrap_err().contains("lies too deep"));
+        assert!(names(dir.path(), &["."]).unwrap_err().contains("nested too deeply"));
     }
 
     #[test]

@@ -31,7 +31,11 @@ impl FromStr for ArrayArg {
         let max_parallel = match max.map(str::parse::<u32>) {
             None => None,
             Some(Ok(max @ 1..)) => Some(max),
-            Some(_) => return Err("behind % comes how many tasks may run at a time, for example 1-1000%8".to_owned()),
+            Some(_) => {
+                return Err(
+                    "% must be followed by the maximum number of running tasks, for example 1-1000%8".to_owned()
+                );
+            }
         };
         let (array, parts) = Numbers::parse(range).map_err(|error| error.to_string())?;
         Ok(Self { array, parts, max_parallel })
@@ -54,7 +58,7 @@ impl FromStr for AfterArg {
             "ok" => AfterWhen::Ok,
             "any" => AfterWhen::Any,
             "failed" => AfterWhen::Failed,
-            _ => return Err("behind the job comes ok, any or failed, for example 7:any".to_owned()),
+            _ => return Err("the job must be followed by ok, any or failed, for example 7:any".to_owned()),
         };
         Ok(Self { job: job.parse().map_err(|error: SelectError| error.to_string())?, when })
     }
@@ -76,7 +80,7 @@ pub(super) fn parse_key(text: &str) -> Result<String, String> {
 
 pub(super) fn parse_time_limit(text: &str) -> Result<Duration, String> {
     match units::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("at least 1ms is needed".to_owned()),
+        Ok(Duration::ZERO) => Err("must be at least 1ms".to_owned()),
         Ok(limit) => Ok(limit),
         Err(error) => Err(error.to_string()),
     }
@@ -86,7 +90,7 @@ pub(super) fn parse_backoff(text: &str) -> Result<Duration, String> {
     let longest = Duration::from_millis(BACKOFF_MS_MAX);
     match units::parse_duration(text) {
         Ok(backoff) if backoff <= longest => Ok(backoff),
-        Ok(_) => Err(format!("a task waits {} at most", units::format_duration(longest))),
+        Ok(_) => Err(format!("must be at most {}", units::format_duration(longest))),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -94,14 +98,14 @@ pub(super) fn parse_backoff(text: &str) -> Result<Duration, String> {
 pub(super) fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("a variable is written KEY=VALUE".to_owned()),
+        _ => Err("invalid variable: expected KEY=VALUE".to_owned()),
     }
 }
 
 pub(super) fn parse_tag(text: &str) -> Result<String, String> {
     match is_plain(text, TAG_BYTES_MAX) && !text.is_empty() {
         true => Ok(text.to_owned()),
-        false => Err(format!("a tag has 1 to {TAG_BYTES_MAX} bytes, and no control characters")),
+        false => Err(format!("a tag has 1 to {TAG_BYTES_MAX} bytes and no control characters")),
     }
 }
 
@@ -111,7 +115,7 @@ pub(super) fn parse_label(text: &str) -> Result<(String, String), String> {
             Ok((key.to_owned(), value.to_owned()))
         }
         _ => Err(format!(
-            "a label is written KEY=VALUE, each with {LABEL_BYTES_MAX} bytes at most and no control characters"
+            "invalid label: expected KEY=VALUE, each at most {LABEL_BYTES_MAX} bytes without control characters"
         )),
     }
 }
@@ -119,7 +123,7 @@ pub(super) fn parse_label(text: &str) -> Result<(String, String), String> {
 pub(super) fn parse_pool(text: &str) -> Result<String, String> {
     match is_plain(text, LABEL_BYTES_MAX) && !text.is_empty() {
         true => Ok(text.to_owned()),
-        false => Err(format!("the name of a pool has 1 to {LABEL_BYTES_MAX} bytes, and no control characters")),
+        false => Err(format!("a pool name has 1 to {LABEL_BYTES_MAX} bytes and no control characters")),
     }
 }
 
@@ -131,7 +135,7 @@ pub(super) fn parse_collect(text: &str) -> Result<String, String> {
     let is_below = !text.is_empty() && !text.starts_with('/') && text.split('/').all(|part| part != "..");
     match glob::Pattern::new(text) {
         Ok(_) if is_below => Ok(text.to_owned()),
-        Ok(_) => Err("a pattern of files is one below the task's directory, for example 'out/*.csv'".to_owned()),
+        Ok(_) => Err("a file pattern must be relative to the task's directory, for example 'out/*.csv'".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -167,16 +171,16 @@ mod tests {
             ("1-", form),
             ("a-b", form),
             ("1-3:x", form),
-            ("9-1", "not lower"),
+            ("9-1", "must not decrease"),
             ("3,1-5", "overlap"),
-            ("1-3:0", "not lower"),
+            ("1-3:0", "must not decrease"),
             ("1-1000000000", "at most 10000000 tasks"),
             ("1-99999999999999999999", "task numbers go up to"),
-            ("1-3%", "at a time"),
-            ("1-3%0", "at a time"),
-            ("1-3%-1", "at a time"),
-            ("1-3%x", "at a time"),
-            ("1-3%4%5", "at a time"),
+            ("1-3%", "running tasks"),
+            ("1-3%0", "running tasks"),
+            ("1-3%-1", "running tasks"),
+            ("1-3%x", "running tasks"),
+            ("1-3%4%5", "running tasks"),
         ];
         for (text, expected) in table {
             let said = text.parse::<ArrayArg>().unwrap_err();

@@ -192,10 +192,10 @@ fn a_program_that_cannot_start_is_told_before_anything_is_asked() {
     let plain = dir.path().join("plain");
     fs::write(&plain, "#!/bin/sh\n").unwrap();
     let table = [
-        (OsString::from("no-such-program-of-that-name"), "no directory of PATH"),
-        (OsString::from("/no/such/program"), "there is no such file"),
-        (plain.clone().into_os_string(), "may not be executed"),
-        (dir.path().as_os_str().to_owned(), "may not be executed"),
+        (OsString::from("no-such-program-of-that-name"), "no directory in PATH"),
+        (OsString::from("/no/such/program"), "the file does not exist"),
+        (plain.clone().into_os_string(), "is not executable"),
+        (dir.path().as_os_str().to_owned(), "is not executable"),
     ];
     for (name, why) in table {
         let failure = Program::find(std::slice::from_ref(&name)).unwrap_err();

@@ -109,8 +109,8 @@ pub(super) async fn keep(
 fn why(host: &Host, status: Option<i32>, last: &str) -> String {
     let turno = host.turno.as_deref().unwrap_or("turno");
     let what = match status {
-        Some(NOT_FOUND) => format!("{turno} was not found there; install it, or say turno=PATH in the hosts file"),
-        Some(SSH_FAILED) => "ssh could not connect, or lost the line".to_owned(),
+        Some(NOT_FOUND) => format!("{turno} not found on the host; install it, or set turno=PATH in the hosts file"),
+        Some(SSH_FAILED) => "ssh could not connect, or lost the connection".to_owned(),
         Some(status) => format!("its worker ended with status {status}"),
         None => "ssh was killed".to_owned(),
     };
@@ -283,9 +283,9 @@ mod tests {
             (
                 Some(127),
                 "sh: no",
-                "/opt/t was not found there; install it, or say turno=PATH in the hosts file: sh: no",
+                "/opt/t not found on the host; install it, or set turno=PATH in the hosts file: sh: no",
             ),
-            (Some(255), "", "ssh could not connect, or lost the line"),
+            (Some(255), "", "ssh could not connect, or lost the connection"),
             (Some(5), "error: x", "its worker ended with status 5: error: x"),
             (None, "", "ssh was killed"),
         ];

@@ -28,15 +28,18 @@ pub(super) fn read(place: &str, text: &str) -> Result<Vec<Host>, Failure> {
         let line = line.split_once('#').map_or(line, |(before, _)| before);
         let Some(host) = host(line).map_err(|why| bad(place, number, &why))? else { continue };
         if let Some((first, _)) = hosts.iter().find(|(_, known)| known.name == host.name) {
-            let why = format!("{} is in line {first} already; give one of them another name=", host.name);
+            let why = format!(
+                "duplicate worker name {}, first used in line {first}; set another name= in one of them",
+                host.name
+            );
             return Err(bad(place, number, &why));
         }
         hosts.push((number, host));
     }
     if hosts.is_empty() {
-        return Err(Failure::new(Code::BadUsage, format!("{place} names no host"))
+        return Err(Failure::new(Code::BadUsage, format!("{place} contains no host"))
             .why("a line is a host as ssh knows it, then slots=N, name=NAME, label=KEY=VALUE, pool=P, work-dir=DIR, turno=PATH")
-            .fix("write one host a line, for example: node1 slots=8"));
+            .fix("write one host per line, for example: node1 slots=8"));
     }
     Ok(hosts.into_iter().map(|(_, host)| host).collect())
 }
@@ -44,7 +47,7 @@ pub(super) fn read(place: &str, text: &str) -> Result<Vec<Host>, Failure> {
 fn bad(place: &str, line: usize, why: &str) -> Failure {
     Failure::new(Code::BadUsage, format!("{place}:{line}: {why}"))
         .why("a line is a host as ssh knows it, then slots=N, name=NAME, label=KEY=VALUE, pool=P, work-dir=DIR, turno=PATH")
-        .fix("mend that line")
+        .fix("correct that line")
 }
 
 /// The host of a line; `None` if it has none.
@@ -52,10 +55,10 @@ fn host(line: &str) -> Result<Option<Host>, String> {
     let mut words = line.split_whitespace();
     let Some(address) = words.next() else { return Ok(None) };
     if address.starts_with('-') {
-        return Err(format!("{address} is no host: ssh would take it for an option"));
+        return Err(format!("invalid host {address}: ssh would read it as an option"));
     }
     if address.contains('=') {
-        return Err(format!("{address} is no host: the host comes first"));
+        return Err(format!("invalid host {address}: the host comes first"));
     }
     let mut host = Host { address: address.to_owned(), name: address.to_owned(), ..Host::default() };
     for word in words {
@@ -67,7 +70,7 @@ fn host(line: &str) -> Result<Option<Host>, String> {
             "slots" | "label" | "pool" | "work-dir" => host.options.extend([format!("--{key}"), value.to_owned()]),
             _ => {
                 let meant = nearest(key, KEYS).map(|key| format!("; did you mean {key}?")).unwrap_or_default();
-                return Err(format!("{key} is not known{meant}"));
+                return Err(format!("unknown key {key}{meant}"));
             }
         }
     }
@@ -98,14 +101,17 @@ mod tests {
     #[test]
     fn what_is_no_host_is_told_with_its_line() {
         let table = [
-            ("", "h names no host"),
-            ("# only this\n", "h names no host"),
-            ("a\n-oProxyCommand=x\n", "h:2: -oProxyCommand=x is no host: ssh would take it for an option"),
-            ("slots=8\n", "h:1: slots=8 is no host: the host comes first"),
+            ("", "h contains no host"),
+            ("# only this\n", "h contains no host"),
+            ("a\n-oProxyCommand=x\n", "h:2: invalid host -oProxyCommand=x: ssh would read it as an option"),
+            ("slots=8\n", "h:1: invalid host slots=8: the host comes first"),
             ("a slots\n", "h:1: slots is not KEY=VALUE"),
             ("a slots=\n", "h:1: slots= has no value"),
-            ("a slot=8\n", "h:1: slot is not known; did you mean slots?"),
-            ("a\nb\na slots=2\n", "h:3: a is in line 1 already; give one of them another name="),
+            ("a slot=8\n", "h:1: unknown key slot; did you mean slots?"),
+            (
+                "a\nb\na slots=2\n",
+                "h:3: duplicate worker name a, first used in line 1; set another name= in one of them",
+            ),
         ];
         for (text, expected) in table {
             assert_eq!(read("h", text).unwrap_err().what(), expected, "{text:?}");

@@ -44,11 +44,11 @@ const NEWS_MAX: usize = 256;
     &[1, 3, 5, 78, 130, 143],
 ))]
 pub(crate) struct DeployArgs {
-    /// The file that names the hosts; - reads standard input
+    /// File with the list of hosts; - for standard input
     #[arg(long, value_name = "FILE")]
     hosts: PathBuf,
 
-    /// The ssh to use, with options of its own
+    /// ssh command, with options
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     ssh: String,
 }
@@ -56,7 +56,7 @@ pub(crate) struct DeployArgs {
 pub(crate) fn run(args: &DeployArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let ssh: Vec<String> = args.ssh.split_whitespace().map(ToOwned::to_owned).collect();
     if ssh.is_empty() {
-        return Err(Failure::new(Code::BadUsage, "--ssh names no program"));
+        return Err(Failure::new(Code::BadUsage, "--ssh is empty"));
     }
     connect::block_on(async {
         let broker = broker(invocation).await?;
@@ -90,7 +90,7 @@ async fn deploy(hosts: Vec<Host>, ssh: Vec<String>, broker: Broker, invocation: 
                     return Ok(exit);
                 }
                 end.send_replace(End::InOrder);
-                invocation.output.note("waiting for workers to finish what they have; a second signal ends at once");
+                invocation.output.note("waiting for workers to finish; press Ctrl-C again to stop immediately");
             }
             told = heard.recv() => {
                 let Some((at, what)) = told else { break };
@@ -110,8 +110,8 @@ async fn broker(invocation: &Invocation) -> Result<Broker, Failure> {
         _ => None,
     });
     let native = native.ok_or_else(|| {
-        Failure::new(Code::BadUsage, "ssh cannot carry a socket of this machine to another one")
-            .fix("name the broker's port with --url turno://127.0.0.1:7460")
+        Failure::new(Code::BadUsage, "ssh cannot forward a Unix socket to another machine")
+            .fix("use the broker's TCP address: --url turno://127.0.0.1:7460")
     })?;
     Ok(Broker { native, foreman: place.foreman })
 }
@@ -140,7 +140,7 @@ impl<'a> Board<'a> {
         match &what {
             News::Said(text) => output.note(&format!("{name}: {text}")),
             News::Lost(why, pause) => {
-                output.note(&format!("{name}: {why}; trying again in {}", units::format_duration(*pause)));
+                output.note(&format!("{name}: {why}; retrying in {}", units::format_duration(*pause)));
             }
             News::Ended => output.note(&format!("{name}: its worker has ended")),
             News::Ready(slots) => {
@@ -165,7 +165,7 @@ impl<'a> Board<'a> {
         let ready = self.states.iter().filter(|state| matches!(state, State::Ready(_))).count();
         invocation.output.note(&format!("{ready} of {} workers are ready", self.hosts.len()));
         if ready > 0 {
-            invocation.output.hint("turno worker ls shows them; Ctrl-C ends them after what they have");
+            invocation.output.hint("turno worker ls lists them; Ctrl-C stops them after their running tasks");
         }
         if !invocation.output.format().is_json() {
             return Ok(());

@@ -12,7 +12,7 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
     let mut row = StringRecord::new();
     let failed = |error: csv::Error| refused(&error, input);
     if !reader.read_record(&mut row).map_err(failed)? {
-        return Err(input.has_none("its first row must name the columns"));
+        return Err(input.has_none("the first row must contain the column names"));
     }
     let first = line_of(&row);
     let columns: Vec<String> = row.iter().map(|name| name.trim().to_owned()).collect();
@@ -22,8 +22,9 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
         );
     }
     if let Some(name) = repeated(&columns) {
-        return Err(bad(&input.at(first), &format!("two columns are called {name:?}"))
-            .why("it would be unknown which one is meant"));
+        return Err(
+            bad(&input.at(first), &format!("two columns are called {name:?}")).why("column names must be unique")
+        );
     }
     let mut items = Items::new(columns, &input.at(first))?;
     let mut rows = reader.into_records();
@@ -50,9 +51,9 @@ fn refused(error: &csv::Error, input: &Input) -> Failure {
         ErrorKind::Utf8 { pos, .. } => not_text(&at(pos)),
         ErrorKind::UnequalLengths { pos, expected_len, len } => {
             let fields = if *len == 1 { "1 field".to_owned() } else { format!("{len} fields") };
-            bad(&at(pos), &format!("{fields}, and the header names {expected_len} columns"))
-                .why("every row has a field for each column; a comma inside a field needs quotes around the field")
+            bad(&at(pos), &format!("{fields}, but the header has {expected_len} columns"))
+                .why("every row needs one field per column; quote fields that contain a comma")
         }
-        _ => bad(&input.name, "it cannot be read as CSV").why(error.to_string()),
+        _ => bad(&input.name, "not valid CSV").why(error.to_string()),
     }
 }

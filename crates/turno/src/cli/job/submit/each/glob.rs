@@ -14,17 +14,15 @@ const LIKE_A_SHELL: MatchOptions =
 /// Every path that matches, in order of name.
 pub(super) fn items(pattern: &str) -> Result<Items, Failure> {
     let paths = glob::glob_with(pattern, LIKE_A_SHELL).map_err(|error| {
-        Failure::new(Code::BadUsage, format!("{pattern:?} is no pattern"))
+        Failure::new(Code::BadUsage, format!("invalid pattern {pattern:?}"))
             .why(error.to_string())
             .fix("* matches within a name, ** any directories, ? one character, [ab] one of these")
     })?;
     let mut found = Vec::new();
     for path in paths {
-        found.push(
-            path.map_err(|error| {
-                Failure::system(format!("cannot look into {}", error.path().display()), error.error())
-            })?,
-        );
+        found.push(path.map_err(|error| {
+            Failure::system(format!("cannot read directory {}", error.path().display()), error.error())
+        })?);
     }
     found.sort();
     let mut items = Items::plain()?;
@@ -37,6 +35,6 @@ pub(super) fn items(pattern: &str) -> Result<Items, Failure> {
 
 pub(super) fn nothing(pattern: &str) -> Failure {
     Failure::new(Code::NotFound, format!("nothing matches {pattern:?}"))
-        .why("there is a task for each path that matches, and there is none")
-        .fix("look with `ls`; the pattern is read from the current directory on, and needs quotes around it")
+        .why("each matching path becomes a task, and no path matches")
+        .fix("check with `ls`; the pattern is relative to the current directory and must be quoted")
 }

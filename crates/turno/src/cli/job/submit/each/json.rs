@@ -18,7 +18,7 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
         not_text(&input.at(lines_of(before)))
     })?;
     let failed =
-        |error: serde_json::Error| bad(&input.at(error.line() as u64), "that is no JSON").why(error.to_string());
+        |error: serde_json::Error| bad(&input.at(error.line() as u64), "not valid JSON").why(error.to_string());
     let values: Vec<&RawValue> = match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text).map_err(failed)?,
         false => serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().map_err(failed)?,
@@ -35,7 +35,7 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
             let mut items = Items::plain()?;
             for value in &values {
                 let Value::Scalar(text) = Value::of(value) else {
-                    return Err(bad(&at(value), "an object among values that are none").why(ALIKE));
+                    return Err(bad(&at(value), "an object follows a value that is not an object").why(ALIKE));
                 };
                 items.push(&[text], || at(value))?;
             }
@@ -44,7 +44,7 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
     }
 }
 
-const ALIKE: &str = "all values are objects with the same members, or none is an object";
+const ALIKE: &str = "either all values are objects with the same members, or none is";
 
 /// The members of the first one name the columns; all others have the same, in whatever order.
 fn objects(
@@ -61,14 +61,14 @@ fn objects(
     let mut items = Items::new(columns.clone(), &place)?;
     for value in values {
         let Value::Object(members) = Value::of(value) else {
-            return Err(bad(&at(value), "no object among objects").why(ALIKE));
+            return Err(bad(&at(value), "a value that is not an object follows an object").why(ALIKE));
         };
         let mut fields: Vec<Option<String>> = vec![None; columns.len()];
         for (name, text) in members {
             let field = places.get(name.as_str()).and_then(|place| fields.get_mut(*place));
             match field {
                 None => return Err(bad(&at(value), &format!("the first object has no member {name:?}")).why(ALIKE)),
-                Some(Some(_)) => return Err(bad(&at(value), &format!("the member {name:?} is there twice"))),
+                Some(Some(_)) => return Err(bad(&at(value), &format!("duplicate member {name:?}"))),
                 Some(field) => *field = Some(text),
             }
         }

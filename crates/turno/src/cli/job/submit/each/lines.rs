@@ -19,5 +19,5 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
 
 /// What a job carries to its workers is text.
 pub(super) fn not_text(at: &str) -> Failure {
-    bad(at, "that is no UTF-8").why("what a job carries to its workers is UTF-8")
+    bad(at, "not valid UTF-8").why("a job can carry only UTF-8 text")
 }

@@ -44,13 +44,13 @@ pub(super) fn tasks(source: &Source, stdin: impl Read) -> Result<Tasks, Failure>
         Ok(Tasks::numbered(array.array, array.parts.clone()))
     } else if let Some(path) = each_line {
         let input = Input::read(path, stdin)?;
-        lines::items(&input)?.finish(|| input.has_none("every line of it is empty, or there is none"))
+        lines::items(&input)?.finish(|| input.has_none("it has no non-empty line"))
     } else if let Some(path) = each_csv {
         let input = Input::read(path, stdin)?;
-        csv::items(&input)?.finish(|| input.has_none("there is no row behind the header"))
+        csv::items(&input)?.finish(|| input.has_none("it has no row after the header"))
     } else if let Some(path) = each_json {
         let input = Input::read(path, stdin)?;
-        json::items(&input)?.finish(|| input.has_none("there is no value in it"))
+        json::items(&input)?.finish(|| input.has_none("it has no value"))
     } else if let Some(pattern) = glob {
         glob::items(pattern)?.finish(|| glob::nothing(pattern))
     } else if each.is_empty() {
@@ -80,11 +80,11 @@ impl Input {
         let mut bytes = read.map_err(|error| {
             Failure::new(Code::Io, format!("cannot read {name}"))
                 .why(error.to_string())
-                .fix("name a file that is there and may be read, or - for standard input")
+                .fix("use a readable file, or - for standard input")
         })?;
         if bytes.len() as u64 > EACH_BYTES_MAX {
-            return Err(Failure::new(Code::BadJob, format!("{name} is too long for one job"))
-                .why(format!("tasks are made of {} at most", size::short(EACH_BYTES_MAX)))
+            return Err(Failure::new(Code::BadJob, format!("{name} is too large for one job"))
+                .why(format!("the input may have {} at most", size::short(EACH_BYTES_MAX)))
                 .fix("split it and submit several jobs"));
         }
         // A mark that some editors write in front is no part of the text.
@@ -100,9 +100,7 @@ impl Input {
     }
 
     fn has_none(&self, why: &str) -> Failure {
-        Failure::new(Code::NotFound, format!("there is no task in {}", self.name))
-            .why(why)
-            .fix("a job has at least one task")
+        Failure::new(Code::NotFound, format!("no task in {}", self.name)).why(why).fix("a job has at least one task")
     }
 }
 
@@ -128,17 +126,17 @@ impl Items {
     fn new(columns: Vec<String>, at: &str) -> Result<Self, Failure> {
         match Builder::new(columns.len().max(1)) {
             Ok(builder) => Ok(Self { columns, builder }),
-            Err(error) => Err(bad(at, "there are too many columns").why(error.to_string())),
+            Err(error) => Err(bad(at, "too many columns").why(error.to_string())),
         }
     }
 
     /// Adds one; `at` says where it was found.
     fn push<T: AsRef<str>>(&mut self, fields: &[T], at: impl Fn() -> String) -> Result<(), Failure> {
         self.builder.push(fields).map_err(|error| match error {
-            ItemsError::Zero => bad(&at(), "there is a zero byte in it").why("no word of a command can have one"),
-            error => bad(&at(), "with it there is too much for one job")
+            ItemsError::Zero => bad(&at(), "it contains a NUL byte").why("command arguments cannot contain one"),
+            error => bad(&at(), "the input is too large for one job")
                 .why(error.to_string())
-                .fix("split it and submit several jobs; or give tasks the names of files, not what is in them"),
+                .fix("split it into several jobs, or pass file names instead of file contents"),
         })
     }
 
@@ -158,8 +156,8 @@ impl Items {
 /// What was found there cannot be a task.
 fn bad(at: &str, what: &str) -> Failure {
     Failure::new(Code::BadJob, format!("{at}: {what}"))
-        .why("each task is made of what stands there")
-        .fix("mend it there and submit again; nothing was submitted")
+        .why("each entry becomes a task")
+        .fix("correct the input and submit again; nothing was submitted")
 }
 
 #[cfg(test)]

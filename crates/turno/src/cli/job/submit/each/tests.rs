@@ -62,10 +62,10 @@ fn each_line_is_an_item() {
     for (input, expected) in table {
         assert_eq!(lines(input), good(&[], expected));
     }
-    refused(lines(b""), "there is no task in standard input");
-    refused(lines(b"\n\r\n\n"), "there is no task in standard input");
-    refused(lines(b"a\n\nb\xff\n"), "standard input:3: that is no UTF-8");
-    refused(lines(b"a\nb\0c\n"), "standard input:2: there is a zero byte in it");
+    refused(lines(b""), "no task in standard input");
+    refused(lines(b"\n\r\n\n"), "no task in standard input");
+    refused(lines(b"a\n\nb\xff\n"), "standard input:3: not valid UTF-8");
+    refused(lines(b"a\nb\0c\n"), "standard input:2: it contains a NUL byte");
 }
 
 #[test]
@@ -81,18 +81,18 @@ fn each_row_is_an_item_with_named_fields() {
     for (input, columns, rows) in table {
         assert_eq!(csv(input), good(columns, rows));
     }
-    refused(csv(b""), "there is no task in standard input");
-    refused(csv(b"a,b\n"), "there is no task in standard input");
-    refused(csv(b"a,b\n1,2\n3\n"), "standard input:3: 1 field, and the header names 2 columns");
-    refused(csv(b"a,b\n1,2,3\n"), "standard input:2: 3 fields, and the header names 2 columns");
+    refused(csv(b""), "no task in standard input");
+    refused(csv(b"a,b\n"), "no task in standard input");
+    refused(csv(b"a,b\n1,2\n3\n"), "standard input:3: 1 field, but the header has 2 columns");
+    refused(csv(b"a,b\n1,2,3\n"), "standard input:2: 3 fields, but the header has 2 columns");
     refused(csv(b"a,b\n\"x\ny\",2\n1,2,3\n"), "standard input:4: 3 fields");
     refused(csv(b"a,,c\n1,2,3\n"), "standard input:1: column 2 has no name");
     refused(csv(b"a,b,a\n1,2,3\n"), "standard input:1: two columns are called \"a\"");
-    refused(csv(b"a\n1\n\xff\n"), "standard input:3: that is no UTF-8");
-    refused(csv(b"a\n1\n\0\n"), "standard input:3: there is a zero byte in it");
+    refused(csv(b"a\n1\n\xff\n"), "standard input:3: not valid UTF-8");
+    refused(csv(b"a\n1\n\0\n"), "standard input:3: it contains a NUL byte");
     let wide =
         vec!["x"; 1_001].iter().enumerate().map(|(place, x)| format!("{x}{place}")).collect::<Vec<_>>().join(",");
-    refused(csv(wide.as_bytes()), "there are too many columns");
+    refused(csv(wide.as_bytes()), "too many columns");
 }
 
 #[test]
@@ -113,20 +113,20 @@ fn each_json_value_is_an_item() {
     for (input, columns, rows) in table {
         assert_eq!(json(input), good(columns, rows));
     }
-    refused(json(b""), "there is no task in standard input");
-    refused(json(b"[]"), "there is no task in standard input");
+    refused(json(b""), "no task in standard input");
+    refused(json(b"[]"), "no task in standard input");
     refused(json(b"{\"a\": 1, \"b\": 2}\n{\"b\": 1}\n"), "standard input:2: the member \"a\" is missing");
     refused(json(b"{\"a\": 1}\n\n{\"a\": 1, \"b\": 1}\n"), "standard input:3: the first object has no member \"b\"");
-    refused(json(b"{\"a\": 1, \"a\": 2}\n"), "standard input:1: the member \"a\" is there twice");
+    refused(json(b"{\"a\": 1, \"a\": 2}\n"), "standard input:1: duplicate member \"a\"");
     refused(json(b"[{}]"), "standard input:1: the object is empty");
-    refused(json(b"[{\"a\": 1},\n2]"), "standard input:2: no object among objects");
-    refused(json(b"[1,\n{\"a\": 1}]"), "standard input:2: an object among values that are none");
-    refused(json(b"{\"a\": 1}\n{\"a\": \n"), "standard input:3: that is no JSON");
-    refused(json(b"[1, 2"), "standard input:1: that is no JSON");
-    refused(json(b"[1] 2"), "standard input:1: that is no JSON");
-    refused(json(b"a,b\n1,2\n"), "standard input:1: that is no JSON");
-    refused(json(b"[\"a\\u0000b\"]"), "standard input:1: there is a zero byte in it");
-    refused(json(b"[1,\n\"\xff\"]"), "standard input:2: that is no UTF-8");
+    refused(json(b"[{\"a\": 1},\n2]"), "standard input:2: a value that is not an object follows an object");
+    refused(json(b"[1,\n{\"a\": 1}]"), "standard input:2: an object follows a value that is not an object");
+    refused(json(b"{\"a\": 1}\n{\"a\": \n"), "standard input:3: not valid JSON");
+    refused(json(b"[1, 2"), "standard input:1: not valid JSON");
+    refused(json(b"[1] 2"), "standard input:1: not valid JSON");
+    refused(json(b"a,b\n1,2\n"), "standard input:1: not valid JSON");
+    refused(json(b"[\"a\\u0000b\"]"), "standard input:1: it contains a NUL byte");
+    refused(json(b"[1,\n\"\xff\"]"), "standard input:2: not valid UTF-8");
     let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
     assert!(json(&deep).is_ok_and(|(_, items)| items.len() == 1), "however deep it is");
 }
@@ -149,7 +149,7 @@ fn each_path_is_an_item_in_order_of_name() {
     assert_eq!(found("**/*.csv").unwrap(), ["a.csv", "b.csv", "d/e.csv", "d/f/g.csv"]);
     assert_eq!(found("d*").unwrap(), ["d"]);
     assert!(found("*.none").unwrap_err().contains("nothing matches"));
-    assert!(found("a***").unwrap_err().contains("is no pattern"));
+    assert!(found("a***").unwrap_err().contains("invalid pattern"));
     let nothing = tasks(&Source { glob: Some(format!("{root}/none")), ..Source::default() }, io::empty());
     assert_eq!(nothing.unwrap_err().exit(), 4);
 }
@@ -157,9 +157,9 @@ fn each_path_is_an_item_in_order_of_name() {
 #[test]
 fn what_is_too_much_for_one_job_is_refused() {
     let line = [vec![b'x'; 1_000], vec![b'\n']].concat();
-    refused(lines(&line.repeat(13_000)), "with it there is too much for one job");
+    refused(lines(&line.repeat(13_000)), "the input is too large for one job");
     let endless = tasks(&Source { each_line: stdin(), ..Source::default() }, io::repeat(b'x'));
-    assert!(endless.unwrap_err().what().contains("too long for one job"));
+    assert!(endless.unwrap_err().what().contains("too large for one job"));
     assert_eq!(lines(&b"x\n".repeat(1_000_000)).unwrap().1.len(), 1_000_000);
 }
 
