@@ -1,5 +1,7 @@
 //! A client in the simulation: asks at random, and tells the oracle what it hears.
 
+use std::collections::BTreeMap;
+
 use turno_client::core::{Ask, Core, Event, Ticket};
 use turno_proto::model::limits::PRIORITY;
 use turno_proto::model::{Code, DedupId, MessageId, Mono, Payload, QueueName};
@@ -18,6 +20,10 @@ const OPEN_MAX: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     open: Vec<u64>,
+    /// The dedup ids of sends that are open, and their queues.
+    named: BTreeMap<u64, (DedupId, QueueName)>,
+    /// Those that a full disk refused: another send may have them.
+    refused: Vec<(DedupId, QueueName)>,
     /// The message that the broker stored last of those sent again later.
     pub(crate) stored_later: Option<MessageId>,
     /// What it writes is judged.
@@ -59,13 +65,18 @@ impl Client {
         let timeout_ms = rng.range(100, 8_000);
         let resend = rng.once_in(5);
         let priority = if rng.once_in(4) { u8::try_from(rng.range(0, 10)).expect("small") } else { 4 };
-        let queue = queues[rng.index(queues.len())].clone();
+        let mut queue = queues[rng.index(queues.len())].clone();
+        let named = send && rng.once_in(2);
+        let mut dedup_id = DedupId::new(&number.to_be_bytes()).ok().filter(|_| named);
+        if named && let Some((id, at)) = self.refused.pop() {
+            (dedup_id, queue) = (Some(id), at);
+        }
+        self.named.extend(dedup_id.iter().map(|id| (*number, (id.clone(), queue.clone()))));
         let mut ask = Ask::new(queue, Payload::body(body::of(*number)));
         ask.retries = Some(u8::try_from(retries).expect("small"));
         ask.priority = Some(priority);
         ask.resend = resend;
-        let named = send && rng.once_in(2);
-        ask.dedup_id = DedupId::new(&number.to_be_bytes()).ok().filter(|_| named);
+        ask.dedup_id = dedup_id;
         ask.cost = rng.once_in(6).then(|| u16::try_from(rng.range(1, 5)).expect("small"));
         let ticket = Ticket(*number);
         // A caller waits for STORED as long as for a reply. How long the message is worth delivering is another time.
@@ -153,6 +164,7 @@ impl Client {
     pub(crate) fn hear(&mut self, now: Mono, me: usize, event: &Event, oracle: &mut Oracle) {
         match event {
             Event::Stored { ticket, id, .. } if is_later(*ticket) => self.stored_later = Some(*id),
+            Event::Failed { ticket, .. } if is_later(*ticket) => {}
             Event::Answer { .. } => oracle.broadcasts.hear(now, me, event),
             Event::BroadcastEnd { ticket, .. } => {
                 self.ended(*ticket);
@@ -179,6 +191,9 @@ impl Client {
                 oracle.failed(now, me, ticket.0, None);
             }
             Event::Failed { ticket, code, .. } => {
+                if *code == Code::OverDisk {
+                    self.refused.extend(self.named.remove(&ticket.0));
+                }
                 self.ended(*ticket);
                 oracle.failed(now, me, ticket.0, Some(*code));
             }
@@ -192,6 +207,7 @@ impl Client {
 
     fn ended(&mut self, ticket: Ticket) {
         self.open.retain(|open| *open != ticket.0);
+        self.named.remove(&ticket.0);
     }
 }
 

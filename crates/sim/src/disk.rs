@@ -175,6 +175,11 @@ impl Shelf {
         kind
     }
 
+    /// Whether its truth can be read while a broker has it: whoever opens a store elsewhere takes it from the broker.
+    pub(crate) const fn can_be_looked_into(&self) -> bool {
+        matches!(self.medium, Medium::Disk(_))
+    }
+
     /// What would be there if the power went now, with nothing under way.
     pub(crate) fn truth(&self) -> Result<Truth, StoreError> {
         match &self.medium {

@@ -1,10 +1,13 @@
-//! What the brokers of a world are set to: leases, how much of a backlog they keep in memory, and how much memory there is for it.
+//! What the brokers of a world are set to: leases, how much of a backlog they keep in memory, how much memory there is for it,
+//! and how much they do at a time. And who works for them.
+
+use std::num::NonZeroUsize;
 
 use turno_engine::Settings as EngineSettings;
 
 use crate::rng::Rng;
 
-/// The same for all brokers of a world.
+/// The same for all brokers of a world, and the same for all who work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Habits {
     /// In every fourth world: a worker may hold a delivery for so long, and then another gets it.
@@ -13,6 +16,12 @@ pub(crate) struct Habits {
     hot_bytes: Option<u64>,
     /// In half of these: so little memory that what is on disk often waits for some.
     load_bytes: Option<u64>,
+    /// In every other world: so few messages are ended or given back at a time that the rest has to wait.
+    portion: Option<NonZeroUsize>,
+    /// In every fourth world: all workers consume all queues, and so share a crew where there are crews.
+    pub(crate) alike: bool,
+    /// In every fourth world: one worker dies soon after it was given something, again and again.
+    pub(crate) fragile: bool,
 }
 
 impl Habits {
@@ -21,7 +30,9 @@ impl Habits {
         let hot_bytes = rng.once_in(2).then(|| rng.range(1, 1_500));
         let mut chance = Rng::new(rng.clone().next());
         let load_bytes = (hot_bytes.is_some() && chance.once_in(2)).then(|| chance.range(0, 6_000));
-        Self { lease_ms, hot_bytes, load_bytes }
+        let portion = chance.once_in(2).then(|| NonZeroUsize::MIN.saturating_add(chance.index(3)));
+        let (alike, fragile) = (chance.once_in(4), chance.once_in(4));
+        Self { lease_ms, hot_bytes, load_bytes, portion, alike, fragile }
     }
 
     pub(crate) fn apply(self, settings: &mut EngineSettings) {
@@ -30,5 +41,6 @@ impl Habits {
         let limits = &settings.limits;
         let left = limits.memory_bytes_max - limits.margin() - limits.frame_share();
         settings.kept_for_new = self.load_bytes.map(|bytes| left - bytes);
+        settings.portion = self.portion.unwrap_or(settings.portion);
     }
 }

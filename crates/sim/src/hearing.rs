@@ -47,8 +47,12 @@ impl World {
                     let origin = (broker_life, link);
                     let done = worker.take(now, handed, origin, queues, &mut self.oracle, &mut self.rng);
                     let held = handed.held;
+                    let dies = worker.dies_of_it(now, &mut self.rng);
                     if let Some(at) = done {
                         self.at(at, Happening::Finish { peer: index, life, held });
+                    }
+                    if let Some(at) = dies {
+                        self.at(at, Happening::Crashes { peer: index, life });
                     }
                 }
             }

@@ -16,7 +16,7 @@ const SLOTS: u32 = 4;
 const CHEAP_BEFORE: u64 = 20;
 const CHEAP_AFTER: u64 = 40;
 /// Tickets of what is sent again after a while. No message of a world has such a number.
-const LATER: u64 = 1 << 50;
+pub(crate) const LATER: u64 = 1 << 50;
 /// Longer than clocks and sweeps need.
 const MARGIN_MS: u64 = 60_000;
 

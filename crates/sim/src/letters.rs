@@ -97,6 +97,19 @@ impl Letters {
         wires.iter().copied().collect()
     }
 
+    /// An operator puts the dead letters of that store back into their queues: attempts begin anew, and a time that is over
+    /// counts no more.
+    pub(crate) fn put_back(&mut self, run: u64) {
+        for ((_, serial), _) in self.dead.extract_if((run, 0)..=(run, u64::MAX), |_, _| true) {
+            let letter = MessageId::new(run, serial, u32::MAX);
+            self.handed.retain(|(_, id), _| *id != letter);
+            if let Some(told) = self.told.get_mut(&letter) {
+                told.worth = None;
+            }
+        }
+        self.wires.retain(|(id, ..), _| id.run() != run);
+    }
+
     pub(crate) fn may_come_back(&mut self, number: u64, id: MessageId) {
         self.returnable.insert((number, id));
     }

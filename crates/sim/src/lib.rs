@@ -45,6 +45,7 @@ mod rogue;
 mod tasks;
 mod topics;
 mod trace;
+mod upkeep;
 mod weather;
 mod worker;
 mod world;
@@ -131,6 +132,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
         world.go_round();
         world.publish_to_all();
         world.crowd_out();
+        world.look_after_queues();
         world.send_again_later();
     }));
     match result {

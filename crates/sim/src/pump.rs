@@ -393,6 +393,8 @@ impl World {
             let running = board.engine().in_flight();
             assert!(running == 0 || now >= until, "I21: a drain ended early, with {running} deliveries under way");
             assert_eq!(drained.cut, running, "I21: a drain tells how many deliveries it cut short");
+            let stores = board.engine().waits_for_disk();
+            assert!(!stores || now >= until, "I1: a drain ended early, with something on its way to the disk");
         }
         if !self.blind {
             board.sanity_check();

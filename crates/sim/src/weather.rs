@@ -67,6 +67,17 @@ impl World {
             _ => self.rng.index(self.peers.len()),
         };
         self.crashed = Some(index);
+        self.crash_peer(index);
+    }
+
+    /// A worker dies of what it was given.
+    pub(crate) fn crashes(&mut self, index: usize, life: u64) {
+        if self.stormy && self.peers[index].life == life {
+            self.crash_peer(index);
+        }
+    }
+
+    fn crash_peer(&mut self, index: usize) {
         let quietly = self.rng.once_in(3);
         self.trace.note(self.now, "crash", index as u64, u64::from(quietly));
         let peer = &mut self.peers[index];

@@ -35,9 +35,14 @@ struct Job {
     link: Option<usize>,
 }
 
+/// Slots of a worker that dies of what it is given.
+pub(crate) const FRAGILE_SLOTS: u32 = 2;
+
 #[derive(Debug)]
 pub(crate) struct Worker {
     slots: u32,
+    /// It dies of what it is given, until the weather is over.
+    is_fragile: bool,
     jobs: BTreeMap<Held, Job>,
     /// Never fails, hangs or dawdles.
     good: bool,
@@ -52,7 +57,18 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) const fn new(slots: u32, good: bool) -> Self {
-        Self { slots, jobs: BTreeMap::new(), good, overdue: false, leaving: false, registered: false, taken: 0 }
+        let jobs = BTreeMap::new();
+        let (overdue, leaving, registered) = (false, false, false);
+        Self { slots, is_fragile: false, jobs, good, overdue, leaving, registered, taken: 0 }
+    }
+
+    pub(crate) fn fragile() -> Self {
+        Self { is_fragile: true, ..Self::new(FRAGILE_SLOTS, true) }
+    }
+
+    /// When it dies of what it was given, if it does.
+    pub(crate) fn dies_of_it(&self, now: Mono, rng: &mut Rng) -> Option<Mono> {
+        self.is_fragile.then(|| Mono::from_micros(now.as_micros() + rng.range(0, 5_000)))
     }
 
     /// Takes a delivery; returns when it will be done.
@@ -181,6 +197,7 @@ impl Worker {
     /// The weather is over: what it never meant to finish is finished.
     pub(crate) fn behave(&mut self) -> Vec<Held> {
         self.good = true;
+        self.is_fragile = false;
         let hung: Vec<Held> =
             self.jobs.iter().filter(|(_, job)| job.manner == Manner::Never).map(|(held, _)| *held).collect();
         for held in &hung {

@@ -26,7 +26,7 @@ use crate::rear::Rear;
 use crate::rng::Rng;
 use crate::rogue::Rogue;
 use crate::trace::Trace;
-use crate::worker::Worker;
+use crate::worker::{FRAGILE_SLOTS, Worker};
 
 /// Something that will happen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +82,11 @@ pub(crate) enum Happening {
         to: usize,
     },
     Weather,
+    /// A peer dies.
+    Crashes {
+        peer: usize,
+        life: u64,
+    },
     BrokerStarts {
         broker: usize,
     },
@@ -244,6 +249,10 @@ impl World {
             let queues = world.some_queues();
             world.add_peer(Actor::Worker(Worker::new(slots, good)), slots, queues, None);
         }
+        if world.habits.fragile {
+            let queues = world.some_queues();
+            world.add_peer(Actor::Worker(Worker::fragile()), FRAGILE_SLOTS, queues, None);
+        }
         for _ in 0..world.rng.range(0, 3) {
             let rogue = Rogue::new(&mut world.rng, world.queues.len());
             world.add_peer(Actor::Rogue(rogue), 0, Vec::new(), None);
@@ -290,6 +299,7 @@ impl World {
             }
             Happening::LinkDialled { broker, run, target, to } => self.link_dialled(broker, run, target, to),
             Happening::Weather => self.weather(),
+            Happening::Crashes { peer, life } => self.crashes(peer, life),
             Happening::BrokerStarts { broker } => self.start_broker(broker),
             Happening::BrokerDies { broker, run } => self.broker_dies(broker, run),
             Happening::Kept { broker, run } => self.kept(broker, run),
@@ -304,7 +314,7 @@ impl World {
     pub(crate) fn some_queues(&mut self) -> Vec<QueueName> {
         let all = self.queues.clone();
         let some: Vec<QueueName> = all.iter().filter(|_| self.rng.once_in(2)).cloned().collect();
-        if some.is_empty() { all } else { some }
+        if some.is_empty() || self.habits.alike { all } else { some }
     }
 
     pub(crate) fn add_peer(&mut self, actor: Actor, slots: u32, queues: Vec<QueueName>, only: Option<usize>) -> usize {
