@@ -52,6 +52,9 @@ pub(crate) struct Crossings {
     partial: BTreeMap<(usize, Way), Vec<u8>>,
     /// What came to a broker, by message and attempt: by which way, and over which link.
     arrived: BTreeMap<(usize, MessageId, u16), (Road, usize)>,
+    /// What came to a broker as the same attempt over two links: its owner has lost the first broker on the way, and this one
+    /// has not heard of it. Of what it says nobody knows which of the two is meant.
+    twice: BTreeSet<(usize, MessageId, u16)>,
     /// What a broker gave to another and has heard nothing of since.
     given: BTreeMap<Gift, (usize, u32)>,
     /// What was handed to workers.
@@ -92,6 +95,7 @@ impl Crossings {
         self.lost = Some(now);
         self.given.retain(|(of, ..), _| *of != broker);
         self.arrived.retain(|(at, _, _), _| *at != broker);
+        self.twice.retain(|(at, _, _)| *at != broker);
     }
 
     /// A broker is about to read these bytes.
@@ -113,7 +117,11 @@ impl Crossings {
         let settled = match frame {
             Frame::Forward(forward) => {
                 let Forward { id, attempt, path, .. } = &**forward;
-                self.arrived.insert((broker, *id, *attempt), (path.brokers().to_vec(), wire));
+                let arrival = (broker, *id, *attempt);
+                let before = self.arrived.insert(arrival, (path.brokers().to_vec(), wire));
+                if before.is_some_and(|(_, over)| over != wire) {
+                    self.twice.insert(arrival);
+                }
                 return;
             }
             Frame::Reply { seq, more: false, .. } | Frame::Delivered { seq } | Frame::Undelivered { seq, .. } => *seq,
@@ -184,6 +192,10 @@ impl Crossings {
                 let (owner, _) = life_of(id.run());
                 let (first, life) = life_of(road[0].get());
                 assert_eq!(first, owner, "I14: {id} says that it comes from {first}, and is {owner}'s");
+                if self.twice.contains(&(broker, *id, *attempt)) {
+                    self.count += 1;
+                    return;
+                }
                 if let Some((_, before @ [_, ..])) = road.split_last() {
                     let came = self.arrived.get(&(broker, *id, *attempt));
                     let came = came.map(|(road, _)| road.as_slice());
@@ -224,7 +236,8 @@ impl Crossings {
             let (road, link) = came.expect("I14: a message of another broker came over a link");
             (life_of(road[0].get()).1, Some(*link))
         };
-        let given = self.given.get(&gift(broker, id, life, attempt));
+        let is_sure = !self.twice.contains(&(broker, id, attempt));
+        let given = self.given.get(&gift(broker, id, life, attempt)).filter(|_| is_sure);
         assert!(given.is_none(), "I14: {id} is handed to a worker while it is given away over {given:?}");
         self.handed.insert((id, attempt, delivery), Source { life, local, link });
     }
