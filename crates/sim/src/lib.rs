@@ -46,6 +46,7 @@ mod tasks;
 mod topics;
 mod trace;
 mod upkeep;
+mod visit;
 mod weather;
 mod worker;
 mod world;
@@ -134,6 +135,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
         world.crowd_out();
         world.look_after_queues();
         world.send_again_later();
+        world.receive_visitors();
     }));
     match result {
         Ok(()) => Ok(Outcome {
