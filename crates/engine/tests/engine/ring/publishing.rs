@@ -192,6 +192,26 @@ fn kept_until_a_roll_call_behind_it_is_back() {
     assert_eq!(net.view(1).buffered, 0);
 }
 
+/// A roll call that was sent before a neighbour changed acknowledges nothing: the new neighbour may be one that has not seen what
+/// was published before it. Proves S3.49.
+#[test]
+fn a_roll_call_from_before_a_neighbour_changed_acknowledges_nothing() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.cut(2, 3);
+    net.publish(1, "lost at 2");
+    net.run(1_100);
+    let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, word)| word);
+    let before = said.into_iter().find(|word| matches!(word, RingWord::RollCall { .. })).cloned().expect("a roll call");
+    net.drop_link(1, 2);
+    net.run(6);
+    net.slip(1, before);
+    assert_eq!(net.view(1).not_round, 1, "3 has not got it");
+    net.mend();
+    net.until_whole(&[1, 2, 3], 15_000);
+    net.run(100);
+    assert_eq!((net.view(1).not_round, net.got(2), net.got(3)), (0, vec!["lost at 2"], vec!["lost at 2"]));
+}
+
 /// A later life of an origin counts from one again, and its publications are new.
 #[test]
 fn a_later_life_counts_anew() {
