@@ -7,6 +7,12 @@ use turno_proto::model::{Limits, MessageId, Moment, Mono, limits};
 use crate::messages::workers::policy::Policy;
 use crate::ring::RingSettings;
 
+/// The latest term that a broker can have while the clock here shows that: terms are milliseconds of the wall clock, or little more,
+/// and clocks of two machines differ by no more than `ahead_ms`. A clock that stands before this program was written tells nothing.
+pub(crate) const fn latest_term(clock_ms: u64, ahead_ms: u64) -> u64 {
+    if clock_ms < limits::CLOCK_MIN_MS { limits::RING_INCARNATION_MAX } else { clock_ms.saturating_add(ahead_ms) }
+}
+
 /// Where telling every rota begins to cost more than looking at another one.
 const OWN_ROTAS_MAX: usize = 8;
 

@@ -16,6 +16,9 @@ const RUN: &[u8] = b"run";
 /// The key of the highest term that a run with this store had.
 const TERM: &[u8] = b"term";
 
+/// The key of the highest term of a token that was heard of from another broker.
+const TOKEN_TERM: &[u8] = b"token";
+
 /// The key of the highest number that a job which was removed had.
 const JOB: &[u8] = b"job";
 
@@ -106,6 +109,9 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
             Item::Keyed { space: NOTES, key: JOB, value } => {
                 value.try_into().ok().map(|last| jobs.last = u64::from_le_bytes(last))
             }
+            Item::Keyed { space: NOTES, key: TOKEN_TERM, value } => {
+                value.try_into().ok().map(|term| engine.recover_token_term(u64::from_le_bytes(term)))
+            }
             Item::Keyed { space, .. } => (space == NOTES).then_some(()),
             Item::Numbered { .. } => None,
         };
@@ -191,6 +197,7 @@ pub(super) fn write(op: &Persist, batch: &mut Batch) {
         Persist::SetItems { job, items } => batch.set(ITEMS, &jobs::job_key(*job), items),
         Persist::UnsetItems { job } => batch.unset(ITEMS, &jobs::job_key(*job)),
         Persist::UnsetJob { job } => batch.unset(JOBS, &jobs::job_key(*job)),
+        Persist::TokenTerm { term } => batch.set(NOTES, TOKEN_TERM, &term.to_le_bytes()),
         Persist::LastJob { job } => batch.set(NOTES, JOB, &job.0.to_le_bytes()),
         Persist::SetTask { job, place, record } => {
             batch.set(TASKS, &jobs::part_key(*job, *place), &jobs::write_task(record));
@@ -218,4 +225,55 @@ fn set_mark(batch: &mut Batch, serial: u64, mark: &Mark) {
     let mut value = Vec::new();
     record::write_mark(mark, &mut value);
     batch.set(MARKS, &record::key(serial), &value);
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_engine::{Effect, Input, NativeEffect, PeerEffect};
+    use turno_proto::model::{ConnId, Mono, Slots};
+    use turno_store::{Mem, MemMedium};
+
+    use super::*;
+
+    const CLOCK_MS: u64 = 1_800_000_000_000;
+
+    /// The term of the first token that a broker gives out which starts with that store.
+    fn first_term(medium: &MemMedium) -> u64 {
+        let mut store = Mem::open(medium);
+        let mut settings = Settings { term: CLOCK_MS, ..Settings::default() };
+        begin(&mut store, &mut settings).unwrap();
+        let mut engine = Engine::new(settings, Mono::from_millis(CLOCK_MS));
+        recover(&mut store, &mut engine).unwrap();
+        let conn = ConnId { index: 1, generation: 1 };
+        let mut said: Vec<Effect> = Vec::new();
+        for input in [
+            Input::Connected { conn, name: "w".to_owned(), address: String::new() },
+            Input::Ready { conn },
+            Input::Open { conn, seq: 1, handle: 0, queue: "q".parse().unwrap() },
+            Input::Register { conn, seq: 2, slots: Slots::Limited(1), name: "w".to_owned() },
+            Input::Consume { conn, seq: 3, handle: 0, exclusive: true },
+        ] {
+            engine.handle(Mono::from_millis(CLOCK_MS), input, &mut said);
+        }
+        let token = said.iter().find_map(|effect| match effect {
+            Effect::Peer(PeerEffect::Native { effect: NativeEffect::Consuming { token, .. }, .. }) => Some(*token),
+            _ => None,
+        });
+        token.unwrap() >> 20
+    }
+
+    /// I8: tokens are higher than those of the run before, and than those that it heard of from a broker whose clock is ahead.
+    #[test]
+    fn tokens_that_were_heard_of_outlive_the_broker() {
+        let medium = MemMedium::new();
+        assert_eq!(first_term(&medium), CLOCK_MS);
+        assert_eq!(first_term(&medium), CLOCK_MS + 1);
+        let mut store = Mem::open(&medium);
+        let mut batch = Batch::new();
+        write(&Persist::TokenTerm { term: CLOCK_MS + 86_400_000 }, &mut batch);
+        let no = store.last_commit().unwrap().next();
+        store.commit(store.epoch(), no, &mut batch).unwrap();
+        assert_eq!(first_term(&medium), CLOCK_MS + 86_400_001);
+        assert_eq!(first_term(&medium), CLOCK_MS + 86_400_001, "no higher than it has to be");
+    }
 }

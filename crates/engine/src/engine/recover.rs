@@ -13,6 +13,11 @@ impl Engine {
         self.messages.recover_queue(queue, settings);
     }
 
+    /// The highest term of a token that an earlier run heard of. For the start, before the first input.
+    pub fn recover_token_term(&mut self, term: u64) {
+        self.messages.recover_token_term(term);
+    }
+
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
     /// serials. One that was tried before is kept at hand, before all that only the store holds.
     pub fn recover(&mut self, survivor: Survivor) {

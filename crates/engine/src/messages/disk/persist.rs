@@ -176,6 +176,11 @@ pub enum Persist {
         /// Its number.
         job: JobId,
     },
+    /// A token of that term was heard of, from a broker that started later or whose clock is ahead: those of the next run are higher.
+    TokenTerm {
+        /// The term.
+        term: u64,
+    },
     /// No job gets that number, or a lower one: the job that had it is gone.
     LastJob {
         /// The number.

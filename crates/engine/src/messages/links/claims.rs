@@ -217,7 +217,7 @@ impl Messages {
         }
         // Home may never have heard of what was given out here while it was away: tokens rise here all the same.
         let token = if self.exclusives.is_news(token) { token } else { self.next_linked_token() };
-        self.exclusives.heard_of(token);
+        self.heard_of_token(token);
         self.begin_to_consume(conn, number, handle, Some(token));
         out.peer(PeerEffect::Native { conn, effect: NativeEffect::Consuming { seq, token } });
     }

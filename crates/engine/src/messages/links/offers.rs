@@ -181,7 +181,7 @@ impl Messages {
             *far = Far { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
             for (token, broker) in &holders {
                 // Also of a queue that nobody here knows yet: whoever has it here some day has a higher one.
-                self.exclusives.heard_of(*token);
+                self.heard_of_token(*token);
                 self.note_holder(&name, *broker);
             }
             if let Some(number) = self.queues.number_of(&name) {

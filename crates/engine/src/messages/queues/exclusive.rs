@@ -11,8 +11,10 @@ use turno_proto::model::{Code, ConnId, Delivery, Mono, Token, WorkerId, limits};
 
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
+use crate::messages::disk::persist::Persist;
 use crate::messages::dispatch::Item;
 use crate::messages::table::message::Stray;
+use crate::settings::latest_term;
 
 /// Bits of a token below the term. A run that gives out more tokens reaches into the terms of later milliseconds, which
 /// are over by then.
@@ -26,7 +28,7 @@ const TERM_AHEAD_MS: u64 = 1 << 38;
 
 /// Whether some broker may have given that token out: nobody's clock is years ahead.
 pub(in crate::messages) const fn plausible(token: u64, term: u64) -> bool {
-    token >> COUNTER_BITS <= term.saturating_add(TERM_AHEAD_MS)
+    token >> COUNTER_BITS <= latest_term(term, TERM_AHEAD_MS)
 }
 
 /// A queue is one worker's alone.
@@ -79,6 +81,8 @@ struct Line {
 pub(in crate::messages) struct Exclusives {
     /// The last token given out.
     last: u64,
+    /// The highest term of a token that the store knows of: that of this run, or a later one that was heard of.
+    stored_term: u64,
     /// Numbers for those who wait.
     numbers: u64,
     /// By queue; none without a waiter or an offer.
@@ -92,6 +96,7 @@ impl Exclusives {
     pub(in crate::messages) const fn new(term: u64) -> Self {
         Self {
             last: term << COUNTER_BITS,
+            stored_term: term,
             numbers: 0,
             lines: BTreeMap::new(),
             stages: BTreeMap::new(),
@@ -119,9 +124,19 @@ impl Exclusives {
         token > self.last
     }
 
-    /// Another broker gave that token out: those from here are higher from now on.
-    pub(in crate::messages) fn heard_of(&mut self, token: u64) {
+    /// Another broker gave that token out: those from here are higher from now on. Returns its term if the store should know of it.
+    fn heard_of(&mut self, token: u64) -> Option<u64> {
         self.last = self.last.max(token);
+        let term = token >> COUNTER_BITS;
+        let is_later = term > self.stored_term;
+        self.stored_term = self.stored_term.max(term);
+        is_later.then_some(term)
+    }
+
+    /// A run before this one had heard of tokens up to that term.
+    fn recover(&mut self, term: u64) {
+        self.stored_term = self.stored_term.max(term);
+        self.last = self.last.max((term + 1) << COUNTER_BITS);
     }
 
     /// The queues that somebody waits for.
@@ -171,6 +186,18 @@ impl Exclusives {
 
 /// Having a queue.
 impl Messages {
+    /// Another broker gave that token out. The next run will know, whatever its clock shows: the other's may be ahead.
+    pub(in crate::messages) fn heard_of_token(&mut self, token: u64) {
+        if let Some(term) = self.exclusives.heard_of(token).filter(|_| self.settings.store.is_some()) {
+            self.durable.note(Persist::TokenTerm { term });
+        }
+    }
+
+    /// Tokens of this run are higher than all of that term.
+    pub(crate) fn recover_token_term(&mut self, term: u64) {
+        self.exclusives.recover(term);
+    }
+
     /// Whether the worker may consume the queue now.
     pub(in crate::messages) fn may_consume(&self, conn: ConnId, queue: u32, exclusive: bool) -> bool {
         match self.exclusives.offer_of(queue) {

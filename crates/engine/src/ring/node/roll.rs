@@ -8,6 +8,7 @@ use turno_proto::model::{ConnId, Mono, limits};
 
 use super::states::State;
 use super::{Node, RingEffect, RingHostEffect, RingNews, RingSettings};
+use crate::settings::latest_term;
 
 /// Roll calls that are under way at a time; of more than that only the last ones tell how long they took.
 const UNDER_WAY_MAX: usize = 8;
@@ -70,15 +71,9 @@ impl Roll {
         self.last_sent = None;
     }
 
-    /// Incarnations are milliseconds of the wall clock, or little more. Clocks of two machines differ, but not by a year; a clock
-    /// that stands before this program was written tells nothing.
+    /// Incarnations are terms. Clocks of two machines differ, but not by a year.
     pub(super) const fn look_at_clock(&mut self, now: Mono) {
-        let clock = now.as_millis();
-        self.latest = if clock < limits::CLOCK_MIN_MS {
-            limits::RING_INCARNATION_MAX
-        } else {
-            clock + limits::RING_INCARNATION_AHEAD_MS
-        };
+        self.latest = latest_term(now.as_millis(), limits::RING_INCARNATION_AHEAD_MS);
     }
 
     pub(super) const fn is_plausible(&self, incarnation: u64) -> bool {

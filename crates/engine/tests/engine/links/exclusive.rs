@@ -1,6 +1,6 @@
 //! Queues that are one worker's alone, wherever it is.
 
-use turno_engine::{Effect, Input, NativeEffect, PeerEffect};
+use turno_engine::{Effect, Engine, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
 
@@ -335,4 +335,73 @@ fn what_home_keeps_for_its_own_is_not_given_away() {
         "{heard:?}"
     );
     take(&mut net, near);
+}
+
+/// The term of a token.
+const fn term_of(token: u64) -> u64 {
+    token >> 20
+}
+
+/// I8: a token from a broker whose clock is ahead is heard of once, and written down by term; the next run starts above it, though its
+/// own clock is not that far. A broker without a store has nothing to write to.
+#[test]
+fn a_token_that_was_heard_of_outlives_the_broker() {
+    const TERM: u64 = 1_800_000_000_000;
+    const AHEAD_MS: u64 = 86_400_000;
+    let store = StoreSettings { run: 7, unix_ms: 0, last_serial: 0 };
+    for store in [Some(store), None] {
+        let mut net = Net::with(2, &Settings { term: TERM, ..Settings::default() });
+        net.engines[0] = Engine::new(Settings { store, ..settings_of("b0", 100, TERM) }, net.now);
+        net.engines[1] = Engine::new(settings_of("b1", 101, TERM + AHEAD_MS), net.now);
+        net.link(0, 1);
+        net.settle();
+        let holder = candidate(&mut net, 1);
+        let last = take(&mut net, holder);
+        assert_eq!(term_of(last), TERM + AHEAD_MS);
+        net.settle();
+        let written: Vec<u64> = net
+            .persisted
+            .iter()
+            .filter_map(|(at, op)| match op {
+                Persist::TokenTerm { term } if *at == 0 => Some(*term),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(written, store.map(|_| TERM + AHEAD_MS).into_iter().collect::<Vec<_>>());
+        let mut again = Net::with(1, &Settings::default());
+        again.engines[0] = Engine::new(Settings { store, ..settings_of("b0", 100, TERM + 1) }, again.now);
+        written.iter().for_each(|term| again.engines[0].recover_token_term(*term));
+        let next = candidate(&mut again, 0);
+        assert_eq!(take(&mut again, next) > last, store.is_some());
+    }
+}
+
+/// A broker without a real-time clock believes its neighbours' tokens, if they are of this century.
+#[test]
+fn a_clock_of_1970_judges_no_token() {
+    const TERM: u64 = 1_800_000_000_000;
+    for (term, far, is_believed) in [
+        (5_000, TERM, true),
+        (5_000, TERM + 200 * 366 * 86_400_000, false),
+        (TERM, TERM + 8 * 366 * 86_400_000, true),
+        (TERM, TERM + 9 * 366 * 86_400_000, false),
+    ] {
+        let mut net = Net::new(2);
+        net.engines[0] = Engine::new(settings_of("b0", 100, term), net.now);
+        net.engines[1] = Engine::new(settings_of("b1", 101, far), net.now);
+        net.link(0, 1);
+        net.settle();
+        let holder = candidate(&mut net, 1);
+        let last = take(&mut net, holder);
+        net.settle();
+        net.put(1, Input::Disconnected { conn: holder.conn });
+        net.settle_for(2_000);
+        net.unlink(0, 1);
+        let next = candidate(&mut net, 0);
+        assert_eq!(take(&mut net, next) > last, is_believed, "{term} {far}");
+    }
+}
+
+fn settings_of(name: &str, run: u64, term: u64) -> Settings {
+    Settings { name: name.to_owned(), run, term, ..Settings::default() }
 }

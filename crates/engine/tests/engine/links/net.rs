@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use turno_engine::{
-    BroadcastAnswer, CallerWord, Deliver, Effect, Engine, Event, FarWord, Input, LinkEffect, LinkWord, NativeEffect,
-    Neighbour, Outgoing, PeerEffect, Settings, WorkerWord,
+    BroadcastAnswer, CallerWord, Deliver, DiskEffect, Effect, Engine, Event, FarWord, Input, LinkEffect, LinkWord,
+    NativeEffect, Neighbour, Outgoing, PeerEffect, Persist, Settings, WorkerWord,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
@@ -54,6 +54,8 @@ pub(crate) struct Net {
     pub(crate) events: Vec<(usize, Arc<Event>, Vec<ConnId>)>,
     /// Events that crossed a link.
     pub(crate) event_crossings: usize,
+    /// What brokers with a store want written down.
+    pub(crate) persisted: Vec<(usize, Persist)>,
     /// Messages that crossed a link: from, to, text, brokers on the way.
     pub(crate) crossed: Vec<(usize, usize, String, usize)>,
 }
@@ -83,6 +85,7 @@ impl Net {
             heard: Vec::new(),
             events: Vec::new(),
             event_crossings: 0,
+            persisted: Vec::new(),
             crossed: Vec::new(),
         }
     }
@@ -152,6 +155,9 @@ impl Net {
         if let Effect::Peer(PeerEffect::Event { event, listeners }) = effect {
             let conns = listeners.into_iter().map(|listener| listener.conn).collect();
             return self.events.push((broker, event, conns));
+        }
+        if let Effect::Disk(DiskEffect::Persist { op, .. }) = effect {
+            return self.persisted.push((broker, op));
         }
         let Some(conn) = conn_of(&effect) else { return };
         let place = Place { broker, conn };

@@ -60,6 +60,7 @@ impl Disk {
             | Persist::SetItems { .. }
             | Persist::UnsetItems { .. }
             | Persist::LastJob { .. }
+            | Persist::TokenTerm { .. }
             | Persist::SetTask { .. }
             | Persist::UnsetTask { .. }
             | Persist::SetChunk { .. }
