@@ -225,13 +225,13 @@ fn engine_of(
         ..EngineSettings::default()
     };
     let Some(directory) = store else {
-        let wire = ring::enter(settings, bound, &mut engine);
+        let wire = ring::enter(settings, bound, &mut engine, clock.now());
         return Ok((Engine::new(engine, clock.now()), None, wire));
     };
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
     let mut store = keeper::open(directory, random()).map_err(failed)?;
     keeper::begin(&mut store, &mut engine).map_err(failed)?;
-    let wire = ring::enter(settings, bound, &mut engine);
+    let wire = ring::enter(settings, bound, &mut engine, clock.now());
     let mut engine = Engine::new(engine, clock.now());
     keeper::recover(&mut store, &mut engine).map_err(failed)?;
     let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;

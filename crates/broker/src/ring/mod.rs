@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use turno_engine::Settings as EngineSettings;
 use turno_engine::ring::{RingSettings, RingTimers};
 use turno_proto::model::ring::{Member, Origin};
-use turno_proto::model::{Code, limits};
+use turno_proto::model::{Code, Mono, limits};
 
 use super::error::ServeError;
 use super::run::{Bound, listener_on};
@@ -37,9 +37,14 @@ pub(super) fn listen(ring: &RingConfig) -> Result<TcpListener, ServeError> {
 }
 
 /// Gives the engine its place in the ring. Its term is the incarnation: both rise with each start.
-pub(super) fn enter(settings: &Settings, bound: &Bound, engine: &mut EngineSettings) -> Option<RingWireSettings> {
+pub(super) fn enter(
+    settings: &Settings,
+    bound: &Bound,
+    engine: &mut EngineSettings,
+    now: Mono,
+) -> Option<RingWireSettings> {
     let (ring, natives, bound) = (settings.ring.as_ref()?, &bound.native, bound.ring?);
-    let origin = Origin { sid: ring.sid, incarnation: engine.term };
+    let origin = Origin { sid: ring.sid, incarnation: incarnation(engine.term, now.as_millis()) };
     let address = |listener| address_of(ring.advertise.as_deref(), listener);
     let native = natives.first().copied().map(address).unwrap_or_default();
     let me = Member { origin, address: address(bound), native };
@@ -52,6 +57,20 @@ pub(super) fn enter(settings: &Settings, bound: &Bound, engine: &mut EngineSetti
     let beat_ms = if ring.fast { limits::RING_BEAT_FAST_MS } else { limits::RING_BEAT_MS };
     let (secret, nonces, dial_ms) = (ring.secret.clone(), Nonces::System, timers.dial_ms);
     Some(RingWireSettings { me, secret, nonces, beat_ms, dial_ms })
+}
+
+/// A term that is more than a year ahead of the clock is from a start with a wrong one. No ring has ever taken such an incarnation,
+/// so that the clock is high enough; tokens stay above those that were given out.
+fn incarnation(term: u64, clock_ms: u64) -> u64 {
+    let latest = clock_ms.saturating_add(limits::RING_INCARNATION_AHEAD_MS);
+    if clock_ms < limits::CLOCK_MIN_MS || term <= latest {
+        return term;
+    }
+    warn!(
+        term,
+        clock_ms, "an earlier start had a clock more than a year ahead: the incarnation is taken from the clock"
+    );
+    clock_ms
 }
 
 /// HOST:PORT that others are told. Whoever listens everywhere and says nothing else is reached on its own machine.
@@ -92,6 +111,24 @@ pub(super) async fn ends(shell: &Shell, ring: Option<&RingConfig>, mut settled: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A broker that once started with its clock far ahead is not refused by its ring for ever.
+    #[test]
+    fn an_incarnation_is_one_that_the_ring_takes() {
+        let (now, year) = (limits::CLOCK_MIN_MS + 5, limits::RING_INCARNATION_AHEAD_MS);
+        let table = [
+            (now, now, now),
+            (now + 1, now, now + 1),
+            (now + year, now, now + year),
+            (now + year + 1, now, now),
+            (u64::MAX, now, now),
+            // A clock that was never set judges nothing.
+            (now, 0, now),
+        ];
+        for (term, clock_ms, expected) in table {
+            assert_eq!(incarnation(term, clock_ms), expected, "{term} at {clock_ms}");
+        }
+    }
 
     #[test]
     fn others_are_told_an_address_that_they_can_reach() {
