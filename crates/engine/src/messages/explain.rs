@@ -20,7 +20,12 @@ impl Messages {
         let backlog = &self.queues.at(message.queue).backlog;
         let ahead = backlog.ahead_of_cold(&self.messages, message.priority, message.serial, ahead_max);
         let id = self.settings.id(message.serial, None);
-        Explanation { message: self.view_of(message, id), because: Because(self.why_waiting(message, ahead)) }
+        let has_room = self.drain.is_none() && self.pick(message.queue, message.cost.slots().into()).is_some();
+        let reason = match self.loads.is_short(message.queue) && has_room {
+            true => Reason::WaitsForMemory { ahead },
+            false => self.why_waiting(message, ahead),
+        };
+        Explanation { message: self.view_of(message, id), because: Because(reason) }
     }
 
     fn reason(&self, index: u32, ahead_max: u64) -> Reason {

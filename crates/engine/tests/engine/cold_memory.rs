@@ -4,6 +4,7 @@
 //! in, 100 to what cannot wait, and 200 to new messages.
 
 use turno_engine::{Buffers, Input, Settings};
+use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId, Limits, Slots};
 
 use crate::cold::{answer, explain, load, loaded, send, settings};
@@ -97,6 +98,23 @@ fn a_queue_without_memory_goes_on_one_by_one() {
     assert_eq!(ack(&mut desk, worker, 4), [load(5), remove(13, 4, false)]);
     leave(&mut desk, MEMORY);
     assert_eq!(desk.tick(), [load(6), load(7)]);
+}
+
+/// What only the store has waits for memory while a worker has room for it, and for that worker while it has none.
+#[test]
+fn what_waits_for_memory_says_so() {
+    for (slots, expected) in [
+        (9, Reason::WaitsForMemory { ahead: 1 }),
+        (3, Reason::AllBusy { workers: 1, used: 3, ahead: 1, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }),
+    ] {
+        let mut desk = desk_with(9, |_| "q");
+        leave(&mut desk, 0);
+        let (_, seen) = desk.joining(Slots::Limited(slots), &["q"]);
+        assert_eq!((seen.len(), loads(&seen)), (3, vec![]));
+        assert_eq!(desk.say(explain(5)), [load(5)]);
+        let explanation = answer(&mut comes(&mut desk, 5)).expect("it is there");
+        assert_eq!(explanation.because.0, expected);
+    }
 }
 
 /// The one message may have failed, been lost or be late: then it is the next one's turn.

@@ -9,7 +9,7 @@ impl Seed {
     pub(super) fn explanation(&self) -> Explanation {
         let (worker, workers, ahead) = (WorkerId(self.long), self.number.into(), self.word.into());
         let (probing, dropped) = (self.small.into(), self.choice.into());
-        let reason = match self.small % 22 {
+        let reason = match self.small % 23 {
             0 => Reason::NoWorker,
             1 => Reason::WorkersGreeting { workers },
             2 => Reason::WorkersDraining { workers },
@@ -39,6 +39,7 @@ impl Seed {
             18 => Reason::StoppingAtLink { broker: self.text(), name: self.text() },
             19 => Reason::AtConsumers { consumers: workers, open: ahead, brokers: self.small.into() },
             20 => Reason::TooLong { bytes: self.long, largest: workers },
+            21 => Reason::WaitsForMemory { ahead },
             _ => Reason::Draining,
         };
         Explanation { message: self.message(), because: Because(reason) }

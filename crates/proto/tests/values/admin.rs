@@ -195,6 +195,7 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_message_far_busy", waiting(), Reason::FarBusy { brokers: 2, used: 20, ahead: 3 }),
         ("answer_message_too_long", waiting(), Reason::TooLong { bytes: 70_000, largest: 65_536 }),
         ("answer_message_behind", waiting(), Reason::Behind { ahead: 3 }),
+        ("answer_message_waits_for_memory", waiting(), Reason::WaitsForMemory { ahead: 3 }),
         ("answer_message_too_costly", waiting(), Reason::TooCostly { cost: 300, largest: 10 }),
         ("answer_message_reserved", waiting(), Reason::Reserved { worker: WorkerId(42), cost: 3, free: 1 }),
         ("answer_message_at_worker", running(), at_worker.clone()),

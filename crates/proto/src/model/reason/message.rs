@@ -106,6 +106,11 @@ pub enum Reason {
         /// How many.
         ahead: u64,
     },
+    /// Only the store has it. A worker has room for it, and there is no memory to load it, or what goes first.
+    WaitsForMemory {
+        /// Messages of the queue that go first.
+        ahead: u64,
+    },
     /// It costs more than any consumer has slots in all.
     TooCostly {
         /// What it costs.
@@ -217,6 +222,9 @@ fn told(reason: &Reason) -> String {
         }
         Reason::Behind { ahead } => {
             format!("{}{} too", at_least(*ahead), count(*ahead, "message before it waits", "messages before it wait"))
+        }
+        Reason::WaitsForMemory { ahead } => {
+            format!("it is on disk, and limits.memory has no room to load it, {}", go_first(*ahead))
         }
         Reason::TooCostly { cost, largest } => {
             format!("it needs {cost} slots, and the largest consumer has {largest}")
@@ -335,6 +343,11 @@ mod tests {
                 Reason::Behind { ahead: AHEAD_MAX },
                 "at least 10000 messages before it wait too",
                 json!({ "reason": "behind", "ahead": 10_000 }),
+            ),
+            (
+                Reason::WaitsForMemory { ahead: 2 },
+                "it is on disk, and limits.memory has no room to load it, 2 messages go first",
+                json!({ "reason": "waits_for_memory", "ahead": 2 }),
             ),
             (
                 Reason::WorkersDropped { workers: 1 },
