@@ -213,6 +213,20 @@ fn what_is_in_memory_has_a_bound() {
     assert_eq!(heard.last().map(|piece| piece.at), Some(99));
 }
 
+/// What a removed job had in memory gives its room to others.
+#[test]
+fn what_was_in_memory_of_a_removed_job_takes_no_room() {
+    let mut archive = open(&SimDisk::new(), [1, 2]);
+    let live = |job: u64, at: u64| Piece { live: true, ..piece(job, 0, 1, at, &[b'x'; 100]) };
+    let put = |archive: &mut Archive<SimDisk>, job| {
+        (0..100).for_each(|at| archive.put_output(vec![live(job, at)]).unwrap());
+        archive.output_after(&all_of(job), 0).unwrap().pieces.len()
+    };
+    let fit = put(&mut archive, 1);
+    archive.forget(1).unwrap();
+    assert_eq!((put(&mut archive, 2), fit > 1), (fit, true));
+}
+
 #[test]
 fn the_oldest_output_goes_when_there_is_no_room() {
     let disk = SimDisk::new();
