@@ -229,7 +229,9 @@ fn set_mark(batch: &mut Batch, serial: u64, mark: &Mark) {
 
 #[cfg(test)]
 mod tests {
-    use turno_engine::{Effect, Input, NativeEffect, PeerEffect};
+    use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect};
+    use turno_proto::model::admin::AdminCall;
+    use turno_proto::model::job::{Array, JobId, JobSpec};
     use turno_proto::model::{ConnId, Mono, Slots};
     use turno_store::{Mem, MemMedium};
 
@@ -237,24 +239,42 @@ mod tests {
 
     const CLOCK_MS: u64 = 1_800_000_000_000;
 
-    /// The term of the first token that a broker gives out which starts with that store.
-    fn first_term(medium: &MemMedium) -> u64 {
+    const CONN: ConnId = ConnId { index: 1, generation: 1 };
+
+    /// What a broker says that starts with that store and gets these inputs from one connection.
+    fn said(medium: &MemMedium, inputs: Vec<Input>) -> Vec<Effect> {
         let mut store = Mem::open(medium);
         let mut settings = Settings { term: CLOCK_MS, ..Settings::default() };
         begin(&mut store, &mut settings).unwrap();
         let mut engine = Engine::new(settings, Mono::from_millis(CLOCK_MS));
         recover(&mut store, &mut engine).unwrap();
-        let conn = ConnId { index: 1, generation: 1 };
         let mut said: Vec<Effect> = Vec::new();
-        for input in [
-            Input::Connected { conn, name: "w".to_owned(), address: String::new() },
-            Input::Ready { conn },
-            Input::Open { conn, seq: 1, handle: 0, queue: "q".parse().unwrap() },
-            Input::Register { conn, seq: 2, slots: Slots::Limited(1), name: "w".to_owned() },
-            Input::Consume { conn, seq: 3, handle: 0, exclusive: true },
-        ] {
+        let connected = Input::Connected { conn: CONN, name: "w".to_owned(), address: String::new() };
+        for input in [connected, Input::Ready { conn: CONN }].into_iter().chain(inputs) {
             engine.handle(Mono::from_millis(CLOCK_MS), input, &mut said);
         }
+        said
+    }
+
+    fn keep(medium: &MemMedium, op: &Persist) {
+        let mut store = Mem::open(medium);
+        let mut batch = Batch::new();
+        write(op, &mut batch);
+        let no = store.last_commit().unwrap().next();
+        store.commit(store.epoch(), no, &mut batch).unwrap();
+    }
+
+    /// The term of the first token that a broker gives out which starts with that store.
+    fn first_term(medium: &MemMedium) -> u64 {
+        let conn = CONN;
+        let said = said(
+            medium,
+            vec![
+                Input::Open { conn, seq: 1, handle: 0, queue: "q".parse().unwrap() },
+                Input::Register { conn, seq: 2, slots: Slots::Limited(1), name: "w".to_owned() },
+                Input::Consume { conn, seq: 3, handle: 0, exclusive: true },
+            ],
+        );
         let token = said.iter().find_map(|effect| match effect {
             Effect::Peer(PeerEffect::Native { effect: NativeEffect::Consuming { token, .. }, .. }) => Some(*token),
             _ => None,
@@ -268,12 +288,26 @@ mod tests {
         let medium = MemMedium::new();
         assert_eq!(first_term(&medium), CLOCK_MS);
         assert_eq!(first_term(&medium), CLOCK_MS + 1);
-        let mut store = Mem::open(&medium);
-        let mut batch = Batch::new();
-        write(&Persist::TokenTerm { term: CLOCK_MS + 86_400_000 }, &mut batch);
-        let no = store.last_commit().unwrap().next();
-        store.commit(store.epoch(), no, &mut batch).unwrap();
+        keep(&medium, &Persist::TokenTerm { term: CLOCK_MS + 86_400_000 });
         assert_eq!(first_term(&medium), CLOCK_MS + 86_400_001);
         assert_eq!(first_term(&medium), CLOCK_MS + 86_400_001, "no higher than it has to be");
+    }
+
+    /// The number of a removed job is not given out again.
+    #[test]
+    fn numbers_of_removed_jobs_outlive_the_broker() {
+        let medium = MemMedium::new();
+        keep(&medium, &Persist::LastJob { job: JobId(7) });
+        let spec = JobSpec::new("j".to_owned(), Array { first: 1, count: 1, step: 1 }, bytes::Bytes::from_static(b"x"));
+        let call = AdminCall::JobSubmit { spec: Box::new(spec) };
+        let said = said(&medium, vec![Input::Admin { conn: CONN, seq: 1, call }]);
+        let jobs: Vec<JobId> = said
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Disk(DiskEffect::Persist { op: Persist::SetJob { job, .. }, .. }) => Some(*job),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(jobs, [JobId(8)], "{said:?}");
     }
 }

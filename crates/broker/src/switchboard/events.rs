@@ -289,6 +289,9 @@ mod tests {
         );
         assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
         assert_eq!(lines.take_dropped(), []);
+        // The next time only of those since.
+        (0..200).for_each(|number| publish(&mut lines, conn, false, number, size));
+        assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
     }
 
     /// Events that wait come among what is to be written only as far as there is room: an answer does not wait behind all of them.

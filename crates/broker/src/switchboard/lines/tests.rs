@@ -66,3 +66,17 @@ fn what_may_wait_beyond_the_limit_does_so_once() {
         }
     }
 }
+
+/// The engine hears once that a worker has read, when little is left, however much waited when it asked.
+#[test]
+fn the_engine_hears_when_a_worker_has_read() {
+    let mut lines = Lines::new(&Limits::default(), Seat::default());
+    let id = lines.insert(Mono::from_millis(0), "peer".to_owned(), Door::Native);
+    lines.write(id, |out| out.resize(limits::OUT_TIGHT_BYTES, 0));
+    lines.pace(id);
+    let line = lines.get_mut(id).unwrap();
+    assert!(!line.take_pace(), "much waits");
+    line.wrote(limits::OUT_TIGHT_BYTES / 2);
+    assert!(line.take_pace());
+    assert!(!line.take_pace(), "it was told");
+}

@@ -167,6 +167,25 @@ fn a_hundred_unfinished_frames_stay_within_the_limit() {
     assert_eq!(memory.incoming, 0);
 }
 
+/// A frame that its peer never completes is counted for as long as the peer is there, however that ends.
+#[test]
+fn an_unfinished_frame_is_counted_no_longer_than_its_peer_is_there() {
+    for is_reset in [false, true] {
+        let mut desk = Desk::new();
+        let conn = desk.peer();
+        let frame = send(6, 2 * MIB);
+        assert_eq!(desk.feed(conn, &frame[..MIB]), MIB);
+        assert!(desk.board.meter().incoming() >= MIB as u64);
+        if is_reset {
+            desk.board.reset(desk.now, conn);
+        } else {
+            desk.board.hang_up(desk.now, conn);
+        }
+        desk.pass(1_000);
+        assert_eq!(desk.board.meter().incoming(), 0);
+    }
+}
+
 /// Who has memory for a frame and sends nothing more of it makes room for those who wait, and is told so; those who wait too
 /// long are refused and keep their connection.
 #[test]
