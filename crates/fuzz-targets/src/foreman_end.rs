@@ -9,8 +9,8 @@ use turno_proto::foreman::{
 };
 use turno_proto::model::Mono;
 
-use crate::bytes::Bytes;
 use crate::foreman_peer::{Peer, settings};
+use turno_oracle::Bytes;
 
 /// After every step: the counts follow from the tasks, all that is written is a foreman's to write, nothing is overdue, and
 /// no request has two ends. When the connection is over, each has had its one.

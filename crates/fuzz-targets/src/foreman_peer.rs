@@ -6,7 +6,7 @@ use turno_proto::foreman::{
     split,
 };
 
-use crate::bytes::Bytes;
+use turno_oracle::Bytes;
 
 /// What it has seen, and what it would say next.
 #[derive(Default)]

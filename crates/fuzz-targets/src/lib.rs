@@ -3,10 +3,8 @@
 //! They live in the workspace so that plain tests replay the committed corpora with them; `fuzz/` only hands them to
 //! libFuzzer. Nothing here decides what is right about queues: each target holds the real thing to its own promises.
 
-mod bytes;
 mod config_file;
 mod engine_ops;
-mod engine_topics;
 mod foreman_end;
 mod foreman_frame;
 mod foreman_peer;

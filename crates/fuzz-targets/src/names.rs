@@ -5,7 +5,7 @@ use std::time::Duration;
 use turno_proto::model::units::{format_duration, format_size, parse_count, parse_duration, parse_size};
 use turno_proto::model::{MessageId, NameError, QueueName, limits};
 
-use crate::bytes::Bytes;
+use turno_oracle::Bytes;
 
 /// Reads the bytes in every way, and writes again what could be read.
 pub fn names(data: &[u8]) {

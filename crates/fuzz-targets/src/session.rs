@@ -13,7 +13,7 @@ use turno_proto::native::{
     RingSession, RingStep, VERSION, decode, encode, split,
 };
 
-use crate::bytes::Bytes;
+use turno_oracle::Bytes;
 
 /// The greeting is done before the stream begins.
 const GREETED: u8 = 0x01;

@@ -3,7 +3,7 @@
 use turno_store::disk::{Crash, Rng, SimDisk};
 use turno_store::{Batch, CommitNo, Embedded, Epoch, Item, Mem, MemMedium, RecordNo, Settings, Space, Store};
 
-use crate::bytes::Bytes;
+use turno_oracle::Bytes;
 
 const SETTINGS: Settings = Settings { segment_bytes: 4096, prewrite_bytes: 1024, salt: 1 };
 const OPS_MAX: usize = 150;
@@ -55,7 +55,7 @@ fn open(disk: &SimDisk) -> Embedded<SimDisk> {
 
 fn batch(bytes: &mut Bytes<'_>) -> Batch {
     let mut batch = Batch::new();
-    for _ in 0..bytes.below(6) {
+    for _ in 0..bytes.byte() % 6 {
         let (how, number) = (bytes.byte(), bytes.byte());
         let value = vec![how; usize::from(bytes.byte()) * usize::from(1 + how % 3)];
         match how % 4 {

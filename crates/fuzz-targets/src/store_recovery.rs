@@ -3,7 +3,7 @@
 use turno_store::disk::SimDisk;
 use turno_store::{Batch, Embedded, Item, RecordNo, Settings, Space, Store, inspect};
 
-use crate::bytes::Bytes;
+use turno_oracle::Bytes;
 
 const SETTINGS: Settings = Settings { segment_bytes: 4096, prewrite_bytes: 1024, salt: 1 };
 

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use turno_proto::foreman::{Counts, Role, StatusUpdate, TaskId, Worker, WorkerEvent, WorkerState};
 use turno_proto::model::Mono;
 
-use crate::bytes::Bytes;
 use crate::foreman_peer::{Peer, settings};
+use turno_oracle::Bytes;
 
 /// After every step the worker runs exactly what it was given and has not ended, its counts follow from that, all that it
 /// writes is a worker's to write, and nothing is overdue.
@@ -52,7 +52,7 @@ struct Run {
 
 impl Run {
     fn end_one(&mut self, bytes: &mut Bytes<'_>) {
-        let index = bytes.below(self.running.len().max(1));
+        let index = usize::from(bytes.byte()) % self.running.len().max(1);
         let Some(id) = self.running.iter().nth(index).copied() else { return };
         self.running.remove(&id);
         let update = StatusUpdate { job: id.job, task: id.task, ..StatusUpdate::default() };

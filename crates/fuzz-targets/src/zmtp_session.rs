@@ -9,7 +9,7 @@ use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy, KeyPair};
 use turno_proto::zmtp::{Ours, Security, Session, Settings, SocketType, Step, Version};
 
-use crate::bytes::Bytes;
+use turno_oracle::{Bytes, Chance as _};
 
 const MESSAGE_BYTES_MAX: usize = 2_000;
 
@@ -51,7 +51,8 @@ fn step(bytes: &mut Bytes<'_>, peer: &mut End, end: &mut End) {
             end.hear(&said);
         }
         4 => {
-            let parts: Vec<Vec<u8>> = (0..=bytes.below(4)).map(|_| vec![bytes.byte(); bytes.below(300)]).collect();
+            let parts: Vec<Vec<u8>> =
+                (0..=bytes.index(4)).map(|_| vec![bytes.byte(); usize::from(bytes.byte())]).collect();
             peer.session.send(parts.iter().map(Vec::as_slice), &mut peer.out);
         }
         5 => {
@@ -63,7 +64,7 @@ fn step(bytes: &mut Bytes<'_>, peer: &mut End, end: &mut End) {
             if let Some(byte) = said.get_mut(at) {
                 *byte ^= bytes.byte();
             }
-            said.chunks(1 + bytes.below(64)).for_each(|piece| end.hear(piece));
+            said.chunks(1 + bytes.index(64)).for_each(|piece| end.hear(piece));
         }
         _ => {
             end.now = end.now.plus_millis(u64::from(bytes.u16()));

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::{Mono, QueueName, limits};
+use turno_oracle::Place;
+use turno_proto::model::{Mono, QueueName};
 use turno_proto::native::{Frame, Word, decode, split};
 
 use crate::body;
@@ -33,39 +34,6 @@ struct Ear {
     gone: bool,
 }
 
-/// One exclusive queue at one broker.
-#[derive(Debug, Default)]
-struct Place {
-    /// By connection, with the token.
-    consumers: BTreeMap<usize, Option<u64>>,
-    /// Were told that it is full, and may ask to be told.
-    refused: BTreeSet<usize>,
-    waiters: Vec<usize>,
-    /// Who was told that it is free, and when.
-    offer: Option<(usize, Mono)>,
-}
-
-impl Place {
-    fn leave(&mut self, wire: usize) {
-        self.consumers.remove(&wire);
-        self.refused.remove(&wire);
-        self.waiters.retain(|waiter| *waiter != wire);
-        if self.offer.is_some_and(|(told, _)| told == wire) {
-            self.offer = None;
-        }
-    }
-
-    /// The one it is kept for. At the very end both may be right.
-    fn kept_for(&self, now: Mono) -> Option<usize> {
-        let live = |(_, at): &(usize, Mono)| now.millis_since(*at) < limits::QUEUE_OFFER_MS;
-        self.offer.filter(live).map(|(wire, _)| wire)
-    }
-
-    fn waits(&self, wire: usize) -> bool {
-        self.waiters.contains(&wire) || self.offer.is_some_and(|(told, _)| told == wire)
-    }
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct Fences {
     pub(crate) names: Vec<QueueName>,
@@ -73,7 +41,7 @@ pub(crate) struct Fences {
     pub(crate) linked: bool,
     ears: BTreeMap<usize, Ear>,
     /// By broker and queue.
-    places: BTreeMap<(usize, usize), Place>,
+    places: BTreeMap<(usize, usize), Place<usize>>,
     /// The last token of each, over all lives of the broker.
     last: BTreeMap<(usize, usize), u64>,
     /// What each token of a broker is for.
@@ -116,8 +84,9 @@ impl Fences {
         }
     }
 
-    fn place(&mut self, broker: usize, queue: usize) -> &mut Place {
-        self.places.entry((broker, queue)).or_default()
+    fn place(&mut self, broker: usize, queue: usize) -> &mut Place<usize> {
+        let linked = self.linked;
+        self.places.entry((broker, queue)).or_insert_with(|| Place::new(linked))
     }
 
     /// A broker is about to read these bytes.
@@ -155,10 +124,7 @@ impl Fences {
             }
             Frame::QueueAvailableNotify { handle, .. } => {
                 if let Some(queue) = ear.handles.get(handle).copied() {
-                    let place = self.place(broker, queue);
-                    if place.refused.remove(&wire) {
-                        place.waiters.push(wire);
-                    }
+                    self.place(broker, queue).asks_to_be_told(wire);
                 }
             }
             Frame::CancelQueue { seq, handle, .. } => {
@@ -182,7 +148,7 @@ impl Fences {
     /// It is about to lose those of its queues.
     fn note_leaving(&mut self, wire: usize, seq: u32, which: impl Fn((usize, usize)) -> bool) {
         let places = self.places.iter().filter(|(at, _)| which(**at));
-        let held = places.filter_map(|((_, queue), place)| Some((*queue, *place.consumers.get(&wire)?, seq)));
+        let held = places.filter_map(|((_, queue), place)| Some((*queue, place.held_by(wire)?, seq)));
         if let Some(ear) = self.ears.get_mut(&wire) {
             ear.leaving.extend(held);
         }
@@ -222,7 +188,7 @@ impl Fences {
                     }
                     Frame::CancelQueue { handle, .. } => {
                         if let Some(queue) = self.ears.get(wire).and_then(|ear| ear.handles.get(&handle)).copied() {
-                            self.place(broker, queue).consumers.remove(wire);
+                            self.place(broker, queue).loses(*wire);
                             left.insert((*wire, queue));
                         }
                     }
@@ -248,7 +214,6 @@ impl Fences {
     }
 
     fn hear(&mut self, now: Mono, wire: usize, frame: &Frame<'_>, left: &BTreeSet<(usize, usize)>) {
-        let linked = self.linked;
         let Some(ear) = self.ears.get_mut(&wire) else { return };
         let broker = ear.broker;
         match frame {
@@ -256,52 +221,31 @@ impl Fences {
                 let (queue, exclusive) = ear.asked.remove(seq).expect("I8: a token that nobody asked for");
                 assert!(exclusive, "I8: a token for one that shares");
                 self.token_rises(broker, queue, *token);
-                self.consumes(now, wire, (broker, queue), Some(*token));
+                self.place(broker, queue).consumes(now, wire, Some(*token));
             }
             Frame::Ok { seq } => {
                 ear.leaving.retain(|(_, _, by)| by != seq);
                 if let Some((queue, exclusive)) = ear.asked.remove(seq) {
                     assert!(!exclusive, "I8: an exclusive queue without a token");
-                    self.consumes(now, wire, (broker, queue), None);
+                    self.place(broker, queue).consumes(now, wire, None);
                 }
             }
             Frame::Error { seq, .. } => drop(ear.asked.remove(seq)),
             Frame::QueueFull { seq, .. } => {
                 if let Some((queue, _)) = ear.asked.remove(seq) {
-                    let place = self.place(broker, queue);
-                    let kept = place.kept_for(now) == Some(wire) && !linked;
-                    assert!(!kept, "S2.24: the queue was kept for wire {wire}, and is not");
-                    if place.offer.is_some_and(|(told, _)| told == wire) {
-                        place.offer = None;
-                    }
-                    if !place.waits(wire) {
-                        place.refused.insert(wire);
-                    }
+                    self.place(broker, queue).is_refused(now, wire);
                 }
             }
             Frame::QueueAvailable { handle, .. } => {
                 let queue = *ear.handles.get(handle).expect("S2.25: a word about a queue it has no handle of");
-                let place = self.place(broker, queue);
-                let kept = place.kept_for(now);
-                assert!(kept.is_none() || linked, "S2.24: wire {wire} is told while the queue is kept for {kept:?}");
-                assert!(place.consumers.is_empty(), "S2.22: {wire} is told that {:?} do not consume", place.consumers);
-                let first = place.waiters.first() == Some(&wire) || linked;
-                assert!(first, "S2.24: first come first served of {:?}, not {wire}", place.waiters);
-                place.waiters.retain(|waiter| *waiter != wire);
-                place.offer = Some((wire, now));
+                self.place(broker, queue).is_told(now, wire);
             }
             Frame::Deliver(deliver) => {
                 if let Some(queue) = ear.handles.get(&deliver.handle).copied()
                     && !left.contains(&(wire, queue))
                 {
                     let leaving = ear.leaving.iter().find(|(left, ..)| *left == queue).map(|(_, token, _)| *token);
-                    let place = self.place(broker, queue);
-                    let holds = place.consumers.get(&wire).copied().or(leaving);
-                    assert_eq!(
-                        holds,
-                        Some(deliver.token),
-                        "I8: work for one that does not have the queue by that token"
-                    );
+                    self.place(broker, queue).gets(wire, deliver.token, leaving);
                 }
             }
             _ => {}
@@ -322,46 +266,19 @@ impl Fences {
         self.granted += 1;
     }
 
-    /// A consumer is alone if it, or another, wants to be; and nobody overtakes those who wait.
-    fn consumes(&mut self, now: Mono, wire: usize, at: (usize, usize), token: Option<u64>) {
-        let linked = self.linked;
-        let place = self.place(at.0, at.1);
-        let alone = token.is_some() || place.consumers.values().any(Option::is_some);
-        assert!(!alone || place.consumers.is_empty(), "I8: {wire} consumes beside {:?}", place.consumers);
-        let kept = place.kept_for(now);
-        assert!(kept.is_none_or(|kept| kept == wire) || linked, "S2.24: wire {wire} has what is kept for {kept:?}");
-        let passed =
-            place.offer.is_none() && place.consumers.is_empty() && place.waiters.iter().any(|other| *other != wire);
-        assert!(!passed || linked, "S2.24: wire {wire} overtakes {:?}", place.waiters);
-        place.leave(wire);
-        // Whoever it was kept for before has let its time pass.
-        place.offer = None;
-        place.consumers.insert(wire, token);
-    }
-
     /// What is kept for somebody is not kept for ever.
-    pub(crate) fn looks_round(&self, now: Mono, broker: usize) {
-        for ((_, queue), place) in self.places.range((broker, 0)..(broker + 1, 0)) {
-            if let Some((told, at)) = place.offer {
-                let kept_ms = now.millis_since(at);
-                let over = !self.linked && kept_ms > limits::QUEUE_OFFER_MS + TICK_MS;
-                assert!(
-                    !over || place.waiters.is_empty(),
-                    "S2.24: queue {queue} is kept for {told} since {kept_ms} ms"
-                );
-            }
-        }
+    pub(crate) fn looks_round(&mut self, now: Mono, broker: usize) {
+        self.places.range_mut((broker, 0)..(broker + 1, 0)).for_each(|(_, place)| place.timers_ran(now, TICK_MS + 1));
     }
 
     /// The connection that has the queue to itself.
     pub(crate) fn holder(&self, broker: usize, queue: usize) -> Option<usize> {
-        let place = self.places.get(&(broker, queue))?;
-        place.consumers.iter().find(|(_, token)| token.is_some()).map(|(wire, _)| *wire)
+        self.places.get(&(broker, queue))?.holder()
     }
 
     /// It stands in a line.
     pub(crate) fn waits(&self, wire: usize) -> bool {
-        self.places.values().any(|place| place.waiters.contains(&wire))
+        self.places.values().any(|place| place.is_in_line(wire))
     }
 
     /// It stands in the line for this queue, or was told just now.

@@ -17,6 +17,7 @@ mod clocks;
 mod crossings;
 mod disk;
 mod drops;
+mod engines;
 mod exclusive;
 mod failed;
 mod farm;
@@ -51,18 +52,21 @@ mod weather;
 mod worker;
 mod world;
 
+pub use engines::ENGINE_SEEDS;
 pub use failed::{FailedSeed, failed_seeds};
 pub use links::LINKED_SEEDS;
 pub use ring::RING_SEEDS;
 
 use std::any::Any;
+use std::fmt;
+use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::trace::Trace;
 use crate::world::World;
 
 /// How a run went.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// One number for all that happened.
     pub hash: u64,
@@ -86,6 +90,36 @@ pub struct Outcome {
     pub crossed: u64,
     /// Publications that came round a ring.
     pub came_round: u64,
+}
+
+impl AddAssign for Outcome {
+    fn add_assign(&mut self, other: Self) {
+        let Self { hash, steps, answered, failed, tokens, fenced_off, tasks, events, dropped, crossed, came_round } =
+            other;
+        self.hash ^= hash;
+        self.steps += steps;
+        self.answered += answered;
+        self.failed += failed;
+        self.tokens += tokens;
+        self.fenced_off += fenced_off;
+        self.tasks += tasks;
+        self.events += events;
+        self.dropped += dropped;
+        self.crossed += crossed;
+        self.came_round += came_round;
+    }
+}
+
+/// What many runs came to.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { steps, answered, tokens, fenced_off, tasks, events, dropped, crossed, came_round, .. } = self;
+        write!(
+            f,
+            "{steps} events, {answered} answers, {tokens} tokens ({fenced_off} replies under old ones), {tasks} tasks, \
+             {events} events told ({dropped} left out), {crossed} crossings, {came_round} publications that came round"
+        )
+    }
 }
 
 /// What was wrong with a run.
@@ -121,6 +155,9 @@ impl Default for How {
 /// Runs one seed.
 pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
     let trace = if how.aloud { Trace::aloud() } else { Trace::default() };
+    if seed >= ENGINE_SEEDS {
+        return engines::run(seed, how, trace);
+    }
     if seed >= RING_SEEDS {
         return ring::run(seed, how, trace);
     }

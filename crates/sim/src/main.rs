@@ -2,7 +2,6 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod commit;
-mod totals;
 
 use std::num::ParseIntError;
 use std::process::ExitCode;
@@ -12,10 +11,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use clap::Parser;
-use turno_sim::{FailedSeed, How, LINKED_SEEDS, RING_SEEDS, Violation, failed_seeds, run};
+use turno_sim::{ENGINE_SEEDS, FailedSeed, How, LINKED_SEEDS, Outcome, RING_SEEDS, Violation, failed_seeds, run};
 
 use crate::commit::commit;
-use crate::totals::Totals;
 
 /// Fresh seeds begin here at the earliest, and as many behind that at the latest.
 const FRESH_FROM: u64 = 10_000_000;
@@ -34,6 +32,9 @@ struct Wanted {
     /// How many rings as well, seeds from 2000000000 on; none with --links
     #[arg(long, default_value_t = 1_000, value_parser = number)]
     rings: u64,
+    /// How many engines by themselves as well, seeds from 3000000000 on; none with --links
+    #[arg(long, default_value_t = 2_000, value_parser = number)]
+    engines: u64,
     /// How many worlds in which brokers are linked as well, seeds from 1000000000 on; every tenth ordinary world is one, too
     #[arg(long, default_value_t = 0, value_parser = number)]
     linked: u64,
@@ -92,14 +93,14 @@ impl Wanted {
     /// What follows from `--links` and `--fresh`.
     fn settled(mut self) -> Self {
         if self.links {
-            (self.seeds, self.rings, self.linked) = (0, 0, self.linked + self.seeds);
+            (self.seeds, self.rings, self.engines, self.linked) = (0, 0, 0, self.linked + self.seeds);
         }
         if self.fresh {
             self.from = fresh_seed();
-            let Self { seeds, rings, linked, from, .. } = self;
+            let Self { seeds, rings, engines, linked, from, .. } = self;
             println!(
                 "fresh seeds from {from} on (commit {}); the same again: \
-                 cargo xtask sim --from {from} --seeds {seeds} --rings {rings} --linked {linked}",
+                 cargo xtask sim --from {from} --seeds {seeds} --rings {rings} --engines {engines} --linked {linked}",
                 commit()
             );
         }
@@ -117,6 +118,11 @@ fn fresh_seed() -> u64 {
     FRESH_FROM + hash % FRESH_RANGE
 }
 
+/// The engine that is run beside a world.
+const fn engine_seed(seed: u64) -> u64 {
+    ENGINE_SEEDS + seed % LINKED_SEEDS
+}
+
 /// The ring that is run beside a world.
 const fn ring_seed(seed: u64) -> u64 {
     RING_SEEDS + seed % LINKED_SEEDS
@@ -131,7 +137,11 @@ const fn linked_seed(seed: u64) -> u64 {
 fn twice(wanted: &Wanted) -> Result<(), Violation> {
     let all = wanted.from..wanted.from + wanted.twice;
     let first = if wanted.seeds == 0 { linked_seed } else { |seed| seed };
-    for seed in all.clone().map(first).chain(all.filter(|_| wanted.rings > 0).map(ring_seed)) {
+    let beside = all.clone().flat_map(|seed| {
+        let ring = (wanted.rings > 0).then(|| ring_seed(seed));
+        ring.into_iter().chain((wanted.engines > 0).then(|| engine_seed(seed)))
+    });
+    for seed in all.map(first).chain(beside) {
         let (first, second) = (run(seed, wanted.how())?, run(seed, wanted.how())?);
         if first != second {
             let what = format!("I22: two runs of one seed differ: {first:?} {second:?}");
@@ -146,23 +156,24 @@ fn twice(wanted: &Wanted) -> Result<(), Violation> {
 
 fn many(wanted: &Wanted) -> Result<(), Violation> {
     let begun = Instant::now();
-    let Wanted { seeds, rings, linked, from, .. } = *wanted;
+    let Wanted { seeds, rings, engines, linked, from, .. } = *wanted;
     let how = wanted.how();
-    // Rings before worlds: they are quick.
+    // Engines and rings before worlds: they are quick.
     let failed: Vec<u64> = failed_seeds().map(|FailedSeed { seed, .. }| seed).collect();
     let replayed = failed.len() as u64;
     let all = (failed.into_iter())
+        .chain((from..from + engines).map(engine_seed))
         .chain((from..from + rings).map(ring_seed))
         .chain(from..from + seeds)
         .chain((from..from + linked).map(linked_seed));
     let (next, stop) = (Mutex::new(all), AtomicBool::new(false));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let work = || {
-        let mut totals = Totals::default();
+        let mut totals = Outcome::default();
         while !stop.load(Ordering::Relaxed) {
             let Some(seed) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else { break };
             match run(seed, how) {
-                Ok(outcome) => totals.add(&outcome),
+                Ok(outcome) => totals += outcome,
                 Err(violation) => {
                     stop.store(true, Ordering::Relaxed);
                     return Err(violation);
@@ -171,24 +182,25 @@ fn many(wanted: &Wanted) -> Result<(), Violation> {
         }
         Ok(totals)
     };
-    let results: Vec<Result<Totals, Violation>> = thread::scope(|scope| {
+    let results: Vec<Result<Outcome, Violation>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
         threads.into_iter().map(|thread| thread.join().expect("runs catch their panics")).collect()
     });
-    let mut totals = Totals::default();
+    let mut totals = Outcome::default();
     let mut violations = Vec::new();
     for result in results {
         match result {
-            Ok(some) => totals.join(&some),
+            Ok(some) => totals += some,
             Err(violation) => violations.push(violation),
         }
     }
     if let Some(violation) = violations.into_iter().min_by_key(|violation| violation.seed) {
         return Err(violation);
     }
-    let rate = (seeds + rings + linked + replayed) as f64 / begun.elapsed().as_secs_f64();
+    let rate = (seeds + rings + engines + linked + replayed) as f64 / begun.elapsed().as_secs_f64();
     println!(
-        "{seeds} seeds, {rings} rings, {linked} linked worlds and {replayed} seeds that once failed: no violation; \
+        "{seeds} seeds, {rings} rings, {engines} engines, {linked} linked worlds and {replayed} seeds that once failed: no \
+         violation; \
          {totals}; {rate:.0} seeds/s on {cores} cores"
     );
     Ok(())

@@ -4,11 +4,11 @@
 //! every EVENT whether it is the next, and of every EVENTS_DROPPED how many it stands for (S3.33, S3.36). Subscribers that
 //! fetch must get what waits, in order (S3.34).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::topic::view::EventView;
-use turno_proto::model::{Code, Filter, Topic};
+use turno_oracle::{Expected, Listeners};
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::{Code, Topic};
 use turno_proto::native::{Frame, decode, split};
 
 use crate::body;
@@ -28,7 +28,6 @@ struct Ear {
     read: Vec<u8>,
     /// The beginning of a frame that the broker has not written as a whole.
     written: Vec<u8>,
-    filters: BTreeSet<Filter>,
     /// Events that are for it and were not said yet.
     owed: VecDeque<u64>,
     said: Vec<Said>,
@@ -36,24 +35,9 @@ struct Ear {
     arrived: usize,
     arriving: Vec<u8>,
     /// What calls that wait for their answer must get.
-    calls: BTreeMap<u32, Fetched>,
+    calls: BTreeMap<u32, Expected>,
     /// The broker said its last word.
     over: bool,
-}
-
-/// What a call of a subscriber that fetches must be answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Fetched {
-    Events { numbers: Vec<u64>, left: u64 },
-    Done,
-    NotFound,
-}
-
-/// A subscriber that fetches.
-#[derive(Debug, Default)]
-struct Fetcher {
-    filters: Vec<Filter>,
-    waiting: VecDeque<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -63,8 +47,8 @@ pub(crate) struct Topics {
     /// What some broker has read, and which.
     read: BTreeMap<u64, usize>,
     ears: BTreeMap<usize, Ear>,
-    /// By broker and id.
-    fetchers: BTreeMap<(usize, String), Fetcher>,
+    /// By broker.
+    listeners: BTreeMap<usize, Listeners<usize>>,
     /// What brokers said so far of it.
     pub(crate) events: u64,
     pub(crate) dropped: u64,
@@ -100,7 +84,7 @@ impl Topics {
 
     /// A broker begins a life: nobody listens.
     pub(crate) fn broker_starts(&mut self, broker: usize) {
-        self.fetchers.retain(|(of, _), _| *of != broker);
+        self.listeners.remove(&broker);
         for ear in self.ears.values_mut().filter(|ear| ear.broker == broker) {
             ear.hang_up();
         }
@@ -110,6 +94,7 @@ impl Topics {
     pub(crate) fn wire_gone(&mut self, wire: usize) {
         if let Some(ear) = self.ears.get_mut(&wire) {
             ear.hang_up();
+            self.listeners.entry(ear.broker).or_default().leave(wire);
         }
     }
 
@@ -127,20 +112,15 @@ impl Topics {
     fn peer_says(&mut self, wire: usize, frame: Frame<'_>) {
         let Some(ear) = self.ears.get_mut(&wire) else { return };
         let broker = ear.broker;
+        let listeners = self.listeners.entry(broker).or_default();
         match frame {
-            Frame::Subscribe { filter, .. } => drop(ear.filters.insert(filter)),
-            Frame::Unsubscribe { filter, .. } => drop(ear.filters.remove(&filter)),
+            Frame::Subscribe { filter, .. } => listeners.subscribe(wire, filter),
+            Frame::Unsubscribe { filter, .. } => drop(listeners.unsubscribe(wire, &filter)),
             Frame::Publish { event, .. } => {
                 let number = body::number(event.payload.bytes).expect("S3.33: a client published what it was given");
                 self.spread(broker, number, event.topic);
             }
-            Frame::AdminCall { seq, call } => {
-                if let Some(expected) = self.fetch(broker, call)
-                    && let Some(ear) = self.ears.get_mut(&wire)
-                {
-                    ear.calls.insert(seq, expected);
-                }
-            }
+            Frame::AdminCall { seq, call } => ear.calls.extend(listeners.call(&call).map(|expected| (seq, expected))),
             _ => {}
         }
     }
@@ -148,38 +128,10 @@ impl Topics {
     /// Everyone at that broker whose filters match is owed the event, once.
     fn spread(&mut self, broker: usize, number: u64, topic: &[u8]) {
         assert_eq!(self.topic_of(number).as_str().as_bytes(), topic, "S3.33: {number} is about another topic");
-        let topic = self.topic_of(number).clone();
         let before = self.read.insert(number, broker);
         assert_eq!(before, None, "S3.36: a client wrote {number} twice");
-        for ear in self.ears.values_mut().filter(|ear| ear.broker == broker && ear.wants(&topic)) {
-            ear.owed.push_back(number);
-        }
-        for ((of, _), fetcher) in &mut self.fetchers {
-            if *of == broker && fetcher.filters.iter().any(|filter| filter.matches(&topic)) {
-                fetcher.waiting.push_back(number);
-            }
-        }
-    }
-
-    /// What that call does, if it is about subscribers that fetch.
-    fn fetch(&mut self, broker: usize, call: AdminCall) -> Option<Fetched> {
-        match call {
-            AdminCall::TopicCreate { id, filters } => {
-                let fetcher = self.fetchers.entry((broker, id)).or_default();
-                fetcher.filters.extend(filters.iter().filter_map(|filter| filter.parse::<Filter>().ok()));
-                Some(Fetched::Done)
-            }
-            AdminCall::TopicRecv { id, limit } => {
-                let Some(fetcher) = self.fetchers.get_mut(&(broker, id)) else { return Some(Fetched::NotFound) };
-                let count = fetcher.waiting.len().min(limit as usize);
-                let numbers = fetcher.waiting.drain(..count).collect();
-                Some(Fetched::Events { numbers, left: fetcher.waiting.len() as u64 })
-            }
-            AdminCall::TopicDestroy { id } => {
-                let there = self.fetchers.remove(&(broker, id)).is_some();
-                Some(if there { Fetched::Done } else { Fetched::NotFound })
-            }
-            _ => None,
+        for wire in self.listeners.entry(broker).or_default().publish(&self.published[&number], number) {
+            self.ears.get_mut(&wire).expect("who listens was listened to").owed.push_back(number);
         }
     }
 
@@ -202,13 +154,8 @@ impl Topics {
                 *dropped += u64::from(count);
             }
             Frame::Error { fatal: true, .. } => ear.over = true,
-            Frame::Error { seq, code, .. } => ear.answered(seq, |expected| {
-                assert!(
-                    *expected == Fetched::NotFound && code == Code::NotFound,
-                    "S3.34: {code}, not {expected:?}, answers a call of one who fetches"
-                );
-            }),
-            Frame::AdminAnswer { seq, answer } => ear.answered(seq, |expected| judge(&answer, expected)),
+            Frame::Error { seq, code, .. } => ear.answered(seq, Err(code)),
+            Frame::AdminAnswer { seq, answer } => ear.answered(seq, Ok(&answer)),
             _ => {}
         });
         ear.written = partial;
@@ -236,13 +183,8 @@ impl Topics {
 }
 
 impl Ear {
-    fn wants(&self, topic: &Topic) -> bool {
-        self.filters.iter().any(|filter| filter.matches(topic))
-    }
-
     fn hang_up(&mut self) {
         self.over = true;
-        self.filters.clear();
         self.owed.clear();
     }
 
@@ -262,22 +204,10 @@ impl Ear {
         self.said.push(Said::Dropped(count));
     }
 
-    fn answered(&mut self, seq: u32, judge: impl FnOnce(&Fetched)) {
+    fn answered(&mut self, seq: u32, answer: Result<&AdminAnswer, Code>) {
         if let Some(expected) = self.calls.remove(&seq) {
-            judge(&expected);
+            expected.judge(answer, body::number);
         }
-    }
-}
-
-fn judge(answer: &AdminAnswer, expected: &Fetched) {
-    match (answer, expected) {
-        (AdminAnswer::Events { events, missed: 0, left }, Fetched::Events { numbers, left: more }) => {
-            let number = |event: &EventView| body::number(&event.payload).expect("S3.34: an event was changed");
-            let got: Vec<u64> = events.iter().map(number).collect();
-            assert_eq!((&got, left), (numbers, more), "S3.34: what was fetched, and what is left");
-        }
-        (AdminAnswer::Subscribers { .. }, Fetched::Done) => {}
-        other => panic!("S3.34: another answer to one who fetches: {other:?}"),
     }
 }
 

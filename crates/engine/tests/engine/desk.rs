@@ -147,11 +147,6 @@ impl Desk {
         &self.log
     }
 
-    /// The queue that the connection calls by that handle.
-    pub(crate) fn queue_of(&self, conn: ConnId, handle: u32) -> &str {
-        &self.queues[&(conn, handle)]
-    }
-
     fn seen(&self, effects: Vec<Effect>) -> Vec<Seen> {
         effects.into_iter().map(|effect| self.see(effect)).collect()
     }

@@ -30,7 +30,6 @@ mod links;
 mod losses;
 mod overload;
 mod pace;
-mod property;
 mod queues;
 mod reasons;
 mod register;

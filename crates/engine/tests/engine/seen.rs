@@ -176,14 +176,3 @@ pub(crate) fn conn_of(effect: &Effect) -> Option<ConnId> {
         PeerEffect::Event { .. } | PeerEffect::Dial { .. } | PeerEffect::Ring(_) => None,
     }
 }
-
-/// The answer to an admin's call among these.
-pub(crate) fn admin_answer(admin: ConnId, effects: Vec<Effect>) -> Option<Result<AdminAnswer, Code>> {
-    effects.into_iter().find_map(|effect| match effect {
-        Effect::Peer(PeerEffect::Native { conn, effect: NativeEffect::Admin { answer, .. } }) if conn == admin => {
-            Some(Ok(*answer))
-        }
-        Effect::Peer(PeerEffect::Answer { conn, result: Err(code), .. }) if conn == admin => Some(Err(code)),
-        _ => None,
-    })
-}

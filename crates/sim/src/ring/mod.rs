@@ -36,15 +36,9 @@ pub(crate) fn run(seed: u64, how: How, trace: Trace) -> Result<Outcome, Violatio
         Ok(()) => Ok(Outcome {
             hash: world.trace.hash(),
             steps: world.steps,
-            answered: 0,
-            failed: 0,
-            tokens: 0,
-            fenced_off: 0,
-            tasks: 0,
             events: world.oracle.delivered,
-            dropped: 0,
-            crossed: 0,
             came_round: world.oracle.came_round,
+            ..Outcome::default()
         }),
         Err(panic) => Err(violation(seed, world.steps, &*panic, &world.trace)),
     }
