@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use turno_proto::native::{Frame, decode, split};
+use turno_proto::native::Frame;
 
 use crate::body;
+use crate::frames::arrive;
 
 /// One client's side of its connections.
 #[derive(Debug, Default)]
@@ -38,20 +39,14 @@ impl Asking {
 
     /// These bytes are about to be written; `open` are the calls whose outcome the program has not heard.
     pub(crate) fn writes(&mut self, bytes: &[u8], open: &[u64]) {
-        self.partial.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Ok(Some(piece)) = split(&self.partial[used..], usize::MAX) {
-            used += piece.used;
-            let number = match decode(&piece.header, piece.rest) {
-                Ok(Frame::Request(message) | Frame::Send(message)) => body::number(message.payload.bytes),
-                _ => None,
-            };
-            let Some(number) = number else { continue };
+        let Self { partial, cancelled, last, gave_back } = self;
+        arrive(partial, bytes, |frame| {
+            let (Frame::Request(message) | Frame::Send(message)) = frame else { return };
+            let Some(number) = body::number(message.payload.bytes) else { return };
             assert!(open.contains(&number), "I12: {number} has ended, and its client asks again");
-            assert!(!self.cancelled.contains(&number), "I12: {number} was cancelled, and its client asks again");
-            assert!(self.gave_back || number > self.last, "I5: {number} is written behind {}", self.last);
-            self.last = number;
-        }
-        self.partial.drain(..used);
+            assert!(!cancelled.contains(&number), "I12: {number} was cancelled, and its client asks again");
+            assert!(*gave_back || number > *last, "I5: {number} is written behind {last}");
+            *last = number;
+        });
     }
 }

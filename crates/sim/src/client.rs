@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use turno_client::core::{Ask, Core, Event, Ticket};
 use turno_proto::model::limits::PRIORITY;
 use turno_proto::model::{Code, DedupId, MessageId, Mono, Payload, QueueName};
-use turno_proto::native::{Frame, decode, split};
+use turno_proto::native::Frame;
 
 use crate::asking::Asking;
 use crate::body;
 use crate::broadcasts;
+use crate::frames::arrive;
 use crate::later::is_later;
 use crate::oracle::{Oracle, Question};
 use crate::rng::Rng;
@@ -214,14 +215,12 @@ impl Client {
 /// Looks at the bytes themselves: the core drops an answer it does not know, and nobody would see that it was meant for
 /// another. Returns whether the broker gave something back because it closes.
 pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &Oracle) -> bool {
-    partial.extend_from_slice(bytes);
-    let (mut used, mut gave_back) = (0, false);
-    while let Ok(Some(piece)) = split(&partial[used..], usize::MAX) {
-        used += piece.used;
-        let answer = match decode(&piece.header, piece.rest) {
-            Ok(Frame::Reply { raw, .. }) => body::number_of_answer(raw.bytes),
-            Ok(Frame::Answer(answer)) if !answer.failed => body::number_of_answer(answer.raw.bytes),
-            Ok(Frame::Undelivered { code: Code::Closing, .. } | Frame::Error { code: Code::Closing, .. }) => {
+    let mut gave_back = false;
+    arrive(partial, bytes, |frame| {
+        let answer = match frame {
+            Frame::Reply { raw, .. } => body::number_of_answer(raw.bytes),
+            Frame::Answer(answer) if !answer.failed => body::number_of_answer(answer.raw.bytes),
+            Frame::Undelivered { code: Code::Closing, .. } | Frame::Error { code: Code::Closing, .. } => {
                 gave_back = true;
                 None
             }
@@ -230,7 +229,6 @@ pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &
         if let Some(number) = answer {
             oracle.overhears(me, number);
         }
-    }
-    partial.drain(..used);
+    });
     gave_back
 }

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::link::{BrokerId, Forward, ForwardBroadcast, LinkWord};
 use turno_proto::model::{Cost, Delivery, MessageId, Mono, limits};
-use turno_proto::native::{Frame, decode, split};
+use turno_proto::native::Frame;
 
-use crate::fences::frames;
+use crate::frames::{arrive, frames};
 use crate::links::life_of;
 use crate::net::Way;
 
@@ -101,15 +101,7 @@ impl Crossings {
     /// A broker is about to read these bytes.
     pub(crate) fn broker_reads(&mut self, now: Mono, (broker, wire): (usize, usize), way: Way, bytes: &[u8]) {
         let mut partial = self.partial.remove(&(wire, way)).unwrap_or_default();
-        partial.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Ok(Some(piece)) = split(&partial[used..], usize::MAX) {
-            used += piece.used;
-            if let Ok(frame) = decode(&piece.header, piece.rest) {
-                self.reads(now, broker, wire, &frame);
-            }
-        }
-        partial.drain(..used);
+        arrive(&mut partial, bytes, |frame| self.reads(now, broker, wire, &frame));
         self.partial.insert((wire, way), partial);
     }
 

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_oracle::Place;
 use turno_proto::model::{Mono, QueueName};
-use turno_proto::native::{Frame, Word, decode, split};
+use turno_proto::native::{Frame, Word};
 
 use crate::body;
+use crate::frames::{arrive, frames};
 
 /// Brokers look at their timers when these are due.
 const TICK_MS: u64 = 200;
@@ -93,15 +94,7 @@ impl Fences {
     pub(crate) fn broker_reads(&mut self, wire: usize, bytes: &[u8]) {
         let Some(ear) = self.ears.get_mut(&wire).filter(|ear| !ear.gone) else { return };
         let mut partial = std::mem::take(&mut ear.partial);
-        partial.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Ok(Some(piece)) = split(&partial[used..], usize::MAX) {
-            used += piece.used;
-            if let Ok(frame) = decode(&piece.header, piece.rest) {
-                self.peer_says(wire, &frame);
-            }
-        }
-        partial.drain(..used);
+        arrive(&mut partial, bytes, |frame| self.peer_says(wire, &frame));
         if let Some(ear) = self.ears.get_mut(&wire) {
             ear.partial = partial;
         }
@@ -287,17 +280,4 @@ impl Fences {
         let queue = self.names.iter().position(|name| name == queue);
         queue.and_then(|queue| self.places.get(&(ear.broker, queue))).is_some_and(|place| place.waits(wire))
     }
-}
-
-/// The whole frames at the front. What a broker has to say stands there frame by frame.
-pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
-    std::iter::from_fn(move || {
-        while let Ok(Some(piece)) = split(bytes, usize::MAX) {
-            bytes = &bytes[piece.used..];
-            if let Ok(frame) = decode(&piece.header, piece.rest) {
-                return Some(frame);
-            }
-        }
-        None
-    })
 }

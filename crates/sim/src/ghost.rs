@@ -2,9 +2,10 @@
 //! under the token of then. Told that the queue is free, it often does not come.
 
 use turno_proto::model::{Cost, Delivery, Slots};
-use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
+use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, encode};
 
 use crate::body;
+use crate::frames::arrive;
 use crate::oracle::{Oracle, Seen};
 use crate::rng::Rng;
 
@@ -81,29 +82,23 @@ impl Ghost {
         out: &mut Vec<u8>,
     ) {
         let mut inbox = std::mem::take(&mut self.inbox);
-        inbox.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Ok(Some(piece)) = split(&inbox[used..], usize::MAX) {
-            used += piece.used;
-            match decode(&piece.header, piece.rest) {
-                Ok(Frame::Deliver(deliver)) => self.take(&deliver, place, oracle, rng, out),
-                Ok(Frame::QueueFull { .. }) => {
-                    self.idle = rng.once_in(4);
-                    for _ in 0..if self.idle { 0 } else { rng.range(1, 3) } {
-                        encode(&Frame::QueueAvailableNotify { seq: self.next_seq(), handle: 0 }, out);
-                    }
+        arrive(&mut inbox, bytes, |frame| match frame {
+            Frame::Deliver(deliver) => self.take(&deliver, place, oracle, rng, out),
+            Frame::QueueFull { .. } => {
+                self.idle = rng.once_in(4);
+                for _ in 0..if self.idle { 0 } else { rng.range(1, 3) } {
+                    encode(&Frame::QueueAvailableNotify { seq: self.next_seq(), handle: 0 }, out);
                 }
-                Ok(Frame::QueueAvailable { .. }) => {
-                    self.idle = self.unwilling || rng.once_in(2);
-                    if !self.idle {
-                        self.consume(out);
-                    }
-                }
-                Ok(Frame::CancelQueue { .. }) => self.idle = true,
-                _ => {}
             }
-        }
-        inbox.drain(..used);
+            Frame::QueueAvailable { .. } => {
+                self.idle = self.unwilling || rng.once_in(2);
+                if !self.idle {
+                    self.consume(out);
+                }
+            }
+            Frame::CancelQueue { .. } => self.idle = true,
+            _ => {}
+        });
         self.inbox = inbox;
     }
 

@@ -22,6 +22,7 @@ mod exclusive;
 mod failed;
 mod farm;
 mod fences;
+mod frames;
 mod ghost;
 mod habits;
 mod hands;

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use turno_proto::model::{Cost, Delivery, Slots};
-use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
+use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, encode};
 
 use crate::body;
+use crate::frames::arrive;
 use crate::ghost::Ghost;
 use crate::oracle::{Oracle, Seen};
 use crate::rng::Rng;
@@ -109,36 +110,32 @@ impl Rogue {
         if self.mischief == Mischief::Ghost {
             return self.ghost.hear(bytes, (self.queue, life), oracle, rng, &mut self.out);
         }
-        self.inbox.extend_from_slice(bytes);
-        let mut used = 0;
-        while let Ok(Some(piece)) = split(&self.inbox[used..], usize::MAX) {
-            used += piece.used;
-            if let Ok(Frame::Deliver(deliver)) = decode(&piece.header, piece.rest) {
-                let number = body::number(deliver.raw.bytes);
-                let Deliver { id, delivery, attempt, .. } = deliver;
-                if deliver.cost == Cost::Broadcast {
-                    oracle.broadcasts.handed(number, None, deliver.wants_reply);
-                } else {
-                    oracle.handed(number, Seen { queue: self.queue, id, life, delivery, attempt });
-                }
-                let number = number.unwrap_or(0);
-                self.own.insert(deliver.delivery);
-                if rng.once_in(4) {
-                    lie(deliver.delivery, &self.own, rng, &mut self.out);
-                }
-                if rng.once_in(3) {
-                    // Never: the broker must do without.
-                    continue;
-                }
-                oracle.letters.done(deliver.id);
-                let answer = body::answer(number);
-                settle(deliver.delivery, deliver.wants_reply, &answer, &mut self.out);
-                if rng.once_in(2) {
-                    settle(deliver.delivery, deliver.wants_reply, b"twice", &mut self.out);
-                }
+        let Self { inbox, own, out, queue, .. } = self;
+        arrive(inbox, bytes, |frame| {
+            let Frame::Deliver(deliver) = frame else { return };
+            let number = body::number(deliver.raw.bytes);
+            let Deliver { id, delivery, attempt, .. } = deliver;
+            if deliver.cost == Cost::Broadcast {
+                oracle.broadcasts.handed(number, None, deliver.wants_reply);
+            } else {
+                oracle.handed(number, Seen { queue: *queue, id, life, delivery, attempt });
             }
-        }
-        self.inbox.drain(..used);
+            let number = number.unwrap_or(0);
+            own.insert(deliver.delivery);
+            if rng.once_in(4) {
+                lie(deliver.delivery, own, rng, out);
+            }
+            if rng.once_in(3) {
+                // Never: the broker must do without.
+                return;
+            }
+            oracle.letters.done(deliver.id);
+            let answer = body::answer(number);
+            settle(deliver.delivery, deliver.wants_reply, &answer, out);
+            if rng.once_in(2) {
+                settle(deliver.delivery, deliver.wants_reply, b"twice", out);
+            }
+        });
         if self.mute {
             self.out.clear();
             return;

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, VecDeque};
 use turno_oracle::{Expected, Listeners};
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Code, Topic};
-use turno_proto::native::{Frame, decode, split};
+use turno_proto::native::Frame;
 
 use crate::body;
+use crate::frames::arrive;
 
 /// What a broker said to one who listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +102,8 @@ impl Topics {
     /// A broker is about to take in these bytes.
     pub(crate) fn broker_reads(&mut self, wire: usize, bytes: &[u8]) {
         let Some(ear) = self.ears.get_mut(&wire).filter(|ear| !ear.over) else { return };
-        ear.read.extend_from_slice(bytes);
         let mut partial = std::mem::take(&mut ear.read);
-        frames(&mut partial, |frame| self.peer_says(wire, frame));
+        arrive(&mut partial, bytes, |frame| self.peer_says(wire, frame));
         if let Some(ear) = self.ears.get_mut(&wire) {
             ear.read = partial;
         }
@@ -139,9 +139,8 @@ impl Topics {
     pub(crate) fn broker_writes(&mut self, wire: usize, bytes: &[u8]) {
         let Self { ears, published, events, dropped, .. } = self;
         let Some(ear) = ears.get_mut(&wire) else { return };
-        ear.written.extend_from_slice(bytes);
         let mut partial = std::mem::take(&mut ear.written);
-        frames(&mut partial, |frame| match frame {
+        arrive(&mut partial, bytes, |frame| match frame {
             Frame::Event(event) => {
                 let number = body::number(event.payload.bytes).expect("S3.33: an event was changed on its way");
                 let topic = published.get(&number).map(|topic| topic.as_str().as_bytes());
@@ -164,9 +163,8 @@ impl Topics {
     /// A peer is about to take in these bytes.
     pub(crate) fn peer_reads(&mut self, wire: usize, bytes: &[u8]) {
         let Some(ear) = self.ears.get_mut(&wire) else { return };
-        ear.arriving.extend_from_slice(bytes);
         let arrived = &mut ear.arrived;
-        frames(&mut ear.arriving, |frame| {
+        arrive(&mut ear.arriving, bytes, |frame| {
             *arrived += usize::from(matches!(frame, Frame::Event(_) | Frame::EventsDropped { .. }));
         });
     }
@@ -209,16 +207,4 @@ impl Ear {
             expected.judge(answer, body::number);
         }
     }
-}
-
-/// Each whole frame; what is left is the beginning of the next.
-fn frames(bytes: &mut Vec<u8>, mut each: impl FnMut(Frame<'_>)) {
-    let mut used = 0;
-    while let Ok(Some(piece)) = split(&bytes[used..], usize::MAX) {
-        used += piece.used;
-        if let Ok(frame) = decode(&piece.header, piece.rest) {
-            each(frame);
-        }
-    }
-    bytes.drain(..used);
 }
