@@ -1,6 +1,6 @@
 //! Any bytes as a row of things that happen to the engine.
 
-use turno_oracle::{Bytes, Manner, Op, World};
+use turno_oracle::{Bytes, Op, Setup, World};
 
 const OPS_MAX: usize = 200;
 
@@ -9,9 +9,9 @@ const OPS_MAX: usize = 200;
 pub fn engine_ops(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let end: [u8; 1] = bytes.array();
-    let manner = Manner::draw(&mut bytes);
-    let focus = manner.focus();
-    let mut world = World::new(manner, false);
+    let setup = Setup::draw(&mut bytes);
+    let focus = setup.focus();
+    let mut world = World::new(setup, false);
     for _ in 0..OPS_MAX {
         if bytes.is_empty() {
             break;

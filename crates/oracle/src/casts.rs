@@ -52,7 +52,7 @@ impl Oracle {
         let peer = &self.peers[conn];
         assert!(peer.takes(cast.queue), "{seq} is not for {peer:?}");
         assert_eq!(peer.consumes.get(&cast.queue), Some(handle), "{seq} comes under its queue's handle");
-        self.places[cast.queue].gets(*conn, *token, None);
+        self.exclusive[cast.queue].gets(*conn, *token, None);
         cast.end.consumers += 1;
         if !cast.no_reply {
             assert_eq!(cast.open.insert(*conn, (*delivery, *token)), None, "S2.9: {seq} goes to everyone once");

@@ -7,7 +7,7 @@ use turno_proto::model::{Mono, limits};
 
 /// One queue at one broker.
 #[derive(Clone, Debug)]
-pub struct Place<K> {
+pub struct ExclusiveQueue<K> {
     /// With the token.
     consumers: BTreeMap<K, Option<u64>>,
     /// Were told that it is full, and may ask to be told.
@@ -19,13 +19,13 @@ pub struct Place<K> {
     linked: bool,
 }
 
-impl<K> Default for Place<K> {
+impl<K> Default for ExclusiveQueue<K> {
     fn default() -> Self {
         Self::new(false)
     }
 }
 
-impl<K> Place<K> {
+impl<K> ExclusiveQueue<K> {
     /// Nobody has it.
     pub const fn new(linked: bool) -> Self {
         Self { consumers: BTreeMap::new(), refused: BTreeSet::new(), waiters: Vec::new(), offer: None, linked }
@@ -33,7 +33,7 @@ impl<K> Place<K> {
 }
 
 /// What is said to its peers.
-impl<K: Copy + Debug + Ord> Place<K> {
+impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     /// OK to CONSUME. A consumer is alone if it, or another, wants to be; and nobody overtakes those who wait.
     pub fn consumes(&mut self, now: Mono, who: K, token: Option<u64>) {
         let alone = token.is_some() || self.consumers.values().any(Option::is_some);
@@ -78,7 +78,7 @@ impl<K: Copy + Debug + Ord> Place<K> {
 }
 
 /// What its peers say.
-impl<K: Copy + Debug + Ord> Place<K> {
+impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     /// QUEUE_AVAILABLE_NOTIFY. False if it was not refused.
     pub fn asks_to_be_told(&mut self, who: K) -> bool {
         let refused = self.refused.remove(&who);
@@ -103,7 +103,7 @@ impl<K: Copy + Debug + Ord> Place<K> {
 }
 
 /// What is known.
-impl<K: Copy + Debug + Ord> Place<K> {
+impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     /// The one it is kept for. At the very end both may be right.
     fn kept_for(&self, now: Mono) -> Option<K> {
         let live = |(_, at): &(K, Mono)| now.millis_since(*at) < limits::QUEUE_OFFER_MS;

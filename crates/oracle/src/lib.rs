@@ -1,28 +1,28 @@
-//! One generator of operations on an engine, and one oracle for what comes of them.
+//! One generator of operations on an engine, and one oracle that judges their effects.
 //!
-//! Three drive it: property tests and the fuzzer with bytes, the simulator with seeds ([`Chance`]). [`Op`]s are drawn, a
-//! [`World`] plays them on one engine with its peers, its clock and its disk, and an account that shares nothing with the engine
-//! judges every effect. The simulator's own worlds, which see brokers only through the cores of clients, take from here the
-//! rules that are the same there: [`Place`] for exclusive queues, [`Listeners`] for topics, [`chance`](Chance) itself.
+//! Property tests and the fuzzer draw [`Op`]s from bytes, the simulator draws them from seeds ([`Chance`]). A [`World`] applies
+//! them to one engine with peers, a clock and a disk. The oracle keeps an account of its own, which shares nothing with the
+//! engine, and panics at the first effect that contradicts it. The simulator's worlds of brokers, which see only frames, use
+//! the rules that are the same there: [`ExclusiveQueue`] and [`Listeners`].
 
 mod casts;
 mod chance;
 mod disk;
 mod exclusive;
 mod listeners;
-mod manner;
 mod message;
 mod op;
 mod oracle;
+mod setup;
 mod standings;
 mod watch;
 mod world;
 
 pub use chance::{Bytes, Chance};
-pub use exclusive::Place;
+pub use exclusive::ExclusiveQueue;
 pub use listeners::{Expected, Listeners};
-pub use manner::Manner;
 pub use op::{Fence, Focus, Op, Options, TopicOp, Word, WorkerOp};
+pub use setup::Setup;
 pub use world::World;
 
 /// Places at which one connection at a time sits.

@@ -8,7 +8,7 @@ use turno_proto::model::{Code, ConnId, Cost, DedupKey, Delivery, MessageId, Mono
 
 use crate::casts::Cast;
 use crate::disk::Disk;
-use crate::exclusive::Place;
+use crate::exclusive::ExclusiveQueue;
 use crate::listeners::{Expected, Listeners};
 use crate::message::{Held, Kind, Message, Peer};
 use crate::{HOUR_MS, NAMES};
@@ -45,7 +45,7 @@ pub(crate) struct Oracle {
     /// The queue that an admin empties right now.
     pub(crate) purging: Option<usize>,
     /// Queues, each by who has it to itself and who waits for it.
-    pub(crate) places: [Place<ConnId>; NAMES.len()],
+    pub(crate) exclusive: [ExclusiveQueue<ConnId>; NAMES.len()],
     pub(crate) settings: [Option<QueueSettings>; NAMES.len()],
     /// The last token given out, by any broker.
     pub(crate) token: u64,
@@ -88,7 +88,7 @@ impl Oracle {
         let left = message.deadline.map(|deadline| u32::try_from(deadline.millis_left(now)).unwrap_or(u32::MAX));
         assert_eq!(*deadline_ms, left, "{seq} says how long it has");
         assert_eq!(*message.id.get_or_insert(*id), *id, "{seq} has one id");
-        self.places[message.queue].gets(*conn, *token, None);
+        self.exclusive[message.queue].gets(*conn, *token, None);
         self.hand_over(now, seq, *conn, *delivery, *token);
     }
 
@@ -122,19 +122,19 @@ impl Oracle {
         };
         assert_eq!(asker, conn, "the answer goes to who asked");
         let after = self.drop_after(queue);
-        let free = self.places[queue].is_free() && !self.lags && !self.is_in_hand(queue);
+        let free = self.exclusive[queue].is_free() && !self.lags && !self.is_in_hand(queue);
         let peer = self.peers.get_mut(&conn).expect("who asks is connected");
         match answer {
             Some(token) => {
                 assert_eq!(token.is_some(), exclusive, "I8: a token is for one that is alone");
-                self.places[queue].consumes(now, conn, token);
+                self.exclusive[queue].consumes(now, conn, token);
                 peer.consumes.insert(queue, handle);
                 peer.asked.remove(&queue);
                 peer.standings.consume(queue, after);
             }
             None => {
                 assert!(!free, "S2.21: nobody has the queue {queue}, and it is full");
-                self.places[queue].is_refused(now, conn);
+                self.exclusive[queue].is_refused(now, conn);
                 peer.asked.entry(queue).or_insert(handle);
             }
         }
@@ -144,7 +144,7 @@ impl Oracle {
         let peer = self.peers.get(&conn).expect("a worker that is gone is told nothing");
         let queue = peer.handles[&handle];
         assert_eq!(peer.asked.get(&queue), Some(&handle), "S2.25: it is told under the handle that it asked with");
-        self.places[queue].is_told(now, conn);
+        self.exclusive[queue].is_told(now, conn);
     }
 
     pub(crate) fn stored(&mut self, conn: ConnId, seq: u32, id: MessageId, duplicate: bool) {
@@ -294,7 +294,7 @@ impl Oracle {
 
     /// It has a queue to itself, or something of such a queue, or waits for one.
     pub(crate) fn keeps_a_queue(&self, conn: ConnId) -> bool {
-        let alone = self.places.iter().any(|place| place.holder() == Some(conn) || place.waits(conn));
+        let alone = self.exclusive.iter().any(|queue| queue.holder() == Some(conn) || queue.waits(conn));
         let held = self.held.values().filter(|held| held.worker == conn).map(|held| held.token);
         let parts = self.casts.values().flat_map(|cast| cast.parts()).filter(|(at, _)| *at == conn);
         alone || held.chain(parts.map(|(_, (_, token))| token)).any(|token| token.is_some())
@@ -307,7 +307,7 @@ impl Oracle {
 
     /// The worker has no queue any more, and waits for none.
     pub(crate) fn leaves_queues(&mut self, conn: ConnId) {
-        self.places.iter_mut().for_each(|place| place.leave(conn));
+        self.exclusive.iter_mut().for_each(|queue| queue.leave(conn));
         if let Some(peer) = self.peers.get_mut(&conn) {
             peer.consumes.clear();
             peer.asked.clear();
@@ -357,7 +357,7 @@ impl Oracle {
             let late = message.deadline.is_some_and(|deadline| due(deadline) <= now);
             assert!(!late, "I13: {seq} should have ended by {:?}, it is {now:?}", message.deadline);
         }
-        self.places.iter_mut().for_each(|place| place.timers_ran(now, 0));
+        self.exclusive.iter_mut().for_each(|queue| queue.timers_ran(now, 0));
     }
 }
 

@@ -111,7 +111,7 @@ impl Oracle {
                 let queue = peer.handles[handle];
                 assert_eq!(peer.consumes.remove(&queue), Some(*handle), "only a consumer is dropped");
                 peer.standings.drop_from(queue);
-                self.places[queue].loses(conn);
+                self.exclusive[queue].loses(conn);
             }
             NativeEffect::Admin { answer, .. } => {
                 if let Some(expected) = self.expected.take() {

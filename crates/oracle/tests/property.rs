@@ -1,7 +1,7 @@
 //! Anything may happen in any order: operations at random, watched by an oracle that keeps an account of its own.
 
 use proptest::prelude::*;
-use turno_oracle::{Bytes, Manner, Op, World};
+use turno_oracle::{Bytes, Op, Setup, World};
 
 proptest! {
     // Seeded: the same cases in every run, so that a failure is a change's and not the day's.
@@ -22,14 +22,14 @@ proptest! {
     /// one holder and a line that nobody overtakes; an event reaches who wants it; and when the faults stop, everything drains.
     #[test]
     fn whatever_happens(
-        manner in any::<[u8; 16]>(),
+        setup in any::<[u8; 16]>(),
         // Each operation has bytes of its own, so that a failing case shrinks by whole operations.
         ops in prop::collection::vec(any::<[u8; 20]>(), 100..200),
         end in any::<[u8; 1]>(),
     ) {
-        let manner = Manner::draw(&mut Bytes::new(&manner));
-        let focus = manner.focus();
-        let mut world = World::new(manner, false);
+        let setup = Setup::draw(&mut Bytes::new(&setup));
+        let focus = setup.focus();
+        let mut world = World::new(setup, false);
         for op in ops {
             world.apply(Op::draw(&mut Bytes::new(&op), focus));
         }

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use turno_oracle::{Chance, Manner, Op, World};
+use turno_oracle::{Chance, Op, Setup, World};
 
 use crate::rng::Rng;
 use crate::trace::Trace;
@@ -24,12 +24,12 @@ impl Chance for Rng {
 /// Runs one seed: operations, and one of the ends there are.
 pub(crate) fn run(seed: u64, how: How, mut trace: Trace) -> Result<Outcome, Violation> {
     let mut rng = Rng::new(seed);
-    let manner = Manner::draw(&mut rng);
-    let focus = manner.focus();
-    trace.say(&format!("{manner:?}"));
+    let setup = Setup::draw(&mut rng);
+    let focus = setup.focus();
+    trace.say(&format!("{setup:?}"));
     let mut steps = 0;
     let result = catch_unwind(AssertUnwindSafe(|| {
-        let mut world = World::new(manner, how.blind);
+        let mut world = World::new(setup, how.blind);
         while steps < how.steps / EVENTS_PER_OP {
             steps += 1;
             let op = Op::draw(&mut rng, focus);

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_oracle::Place;
+use turno_oracle::ExclusiveQueue;
 use turno_proto::model::{Mono, QueueName};
 use turno_proto::native::{Frame, Word};
 
@@ -42,7 +42,7 @@ pub(crate) struct Fences {
     pub(crate) linked: bool,
     ears: BTreeMap<usize, Ear>,
     /// By broker and queue.
-    places: BTreeMap<(usize, usize), Place<usize>>,
+    places: BTreeMap<(usize, usize), ExclusiveQueue<usize>>,
     /// The last token of each, over all lives of the broker.
     last: BTreeMap<(usize, usize), u64>,
     /// What each token of a broker is for.
@@ -85,9 +85,9 @@ impl Fences {
         }
     }
 
-    fn place(&mut self, broker: usize, queue: usize) -> &mut Place<usize> {
+    fn place(&mut self, broker: usize, queue: usize) -> &mut ExclusiveQueue<usize> {
         let linked = self.linked;
-        self.places.entry((broker, queue)).or_insert_with(|| Place::new(linked))
+        self.places.entry((broker, queue)).or_insert_with(|| ExclusiveQueue::new(linked))
     }
 
     /// A broker is about to read these bytes.

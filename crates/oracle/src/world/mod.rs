@@ -12,9 +12,9 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::{Code, ConnId, Mono, Slots};
 
 use crate::disk::Disk;
-use crate::manner::Manner;
 use crate::op::Op;
 use crate::oracle::Oracle;
+use crate::setup::Setup;
 use crate::{NAMES, PLACES};
 
 const ADMIN: ConnId = ConnId { index: 1_000, generation: 1 };
@@ -52,8 +52,8 @@ pub struct World {
 
 impl World {
     /// A broker with its first peers.
-    pub fn new(manner: Manner, blind: bool) -> Self {
-        let Manner { settings, lags, workers, .. } = manner;
+    pub fn new(setup: Setup, blind: bool) -> Self {
+        let Setup { settings, lags, workers, .. } = setup;
         let mut world = Self {
             engine: Engine::new(settings.clone(), START),
             oracle: Oracle::new(lags, settings.limits.memory_bytes_max < 1 << 20),

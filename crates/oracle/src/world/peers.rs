@@ -51,9 +51,9 @@ impl World {
         let in_use = before.is_some_and(|before| peer.consumes.get(&before) == Some(&handle));
         let other = before.filter(|before| *before != queue && !in_use);
         let asked = other.filter(|before| peer.asked.get(before) == Some(&handle));
-        let place = asked.map(|before| self.oracle.places[before].clone());
+        let place = asked.map(|before| self.oracle.exclusive[before].clone());
         if let Some(before) = asked {
-            self.oracle.places[before].leave(conn);
+            self.oracle.exclusive[before].leave(conn);
         }
         let answer = self.answer_to(Input::Open { conn, seq: 0, handle, queue: queue_name(queue) });
         match answer {
@@ -65,7 +65,7 @@ impl World {
         }
         if answer.is_err() {
             if let Some((before, place)) = asked.zip(place) {
-                self.oracle.places[before] = place;
+                self.oracle.exclusive[before] = place;
             }
             return;
         }
@@ -127,7 +127,7 @@ impl World {
 
     fn consume(&mut self, conn: ConnId, handle: u32, exclusive: bool) {
         let queue = self.queue_of(conn, handle).and_then(|queue| {
-            let has = self.oracle.places[queue].held_by(conn).is_some();
+            let has = self.oracle.exclusive[queue].held_by(conn).is_some();
             if has { Err(Code::AlreadyConsuming) } else { Ok(queue) }
         });
         let input = Input::Consume { conn, seq: 0, handle, exclusive };
@@ -147,7 +147,7 @@ impl World {
 
     fn notify(&mut self, conn: ConnId, handle: u32) {
         let queue = self.queue_of(conn, handle).and_then(|queue| {
-            let waits = self.oracle.places[queue].asks_to_be_told(conn);
+            let waits = self.oracle.exclusive[queue].asks_to_be_told(conn);
             if waits { Ok(queue) } else { Err(Code::NotRefused) }
         });
         let input = Input::QueueAvailableNotify { conn, seq: 0, handle };
@@ -168,7 +168,7 @@ impl World {
 
     fn cancel_queue(&mut self, conn: ConnId, handle: u32) {
         let expected = self.queue_of(conn, handle).and_then(|queue| {
-            let place = &mut self.oracle.places[queue];
+            let place = &mut self.oracle.exclusive[queue];
             if place.held_by(conn).is_none() && !place.waits(conn) {
                 return Err(Code::NotFound);
             }

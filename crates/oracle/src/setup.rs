@@ -11,7 +11,7 @@ use crate::op::Focus;
 
 /// A broker's settings, and what surrounds it.
 #[derive(Clone, Debug)]
-pub struct Manner {
+pub struct Setup {
     pub(crate) settings: Settings,
     /// The disk stores when it is told to, and not at once.
     pub(crate) lags: bool,
@@ -20,7 +20,7 @@ pub struct Manner {
     pub(crate) workers: usize,
 }
 
-impl Manner {
+impl Setup {
     /// Small limits, and all else in many ways.
     pub fn draw(chance: &mut impl Chance) -> Self {
         let has_store = chance.once_in(2);
