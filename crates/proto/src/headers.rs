@@ -9,8 +9,8 @@ use crate::model::Payload;
 /// Headers a message may have. More: refused when written, and when read.
 pub const HEADERS_MAX: usize = 64;
 
-/// Header names and values. `content-type`, `traceparent`, `tracestate` and `baggage` have their usual
-/// meaning; all other names are the user's own.
+/// Header names and values. `content-type`, `traceparent`, `tracestate` and `baggage` have their usual meaning, `parts` lists
+/// the lengths of the parts of the body ([`crate::model::parts`]); all other names are the user's own.
 pub type Headers = BTreeMap<String, String>;
 
 /// Why headers cannot be written or read.

@@ -17,6 +17,7 @@ mod moment;
 mod mono;
 mod name;
 mod number;
+pub mod parts;
 mod payload;
 pub mod reason;
 pub mod ring;
