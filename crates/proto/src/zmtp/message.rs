@@ -15,6 +15,18 @@ impl Message {
         Self { body, ends }
     }
 
+    /// A message of these parts, at least one and together less than 4 GiB.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut end = 0;
+        let mut ends: Vec<u32> = Vec::with_capacity(parts.len());
+        for part in parts {
+            end += u32::try_from(part.len()).expect("parts are shorter than 4 GiB");
+            ends.push(end);
+        }
+        ends.pop();
+        Self { body: Bytes::from(parts.concat()), ends: ends.into() }
+    }
+
     /// The number of parts, at least 1.
     pub fn part_count(&self) -> usize {
         self.ends.len() + 1
@@ -51,15 +63,7 @@ mod tests {
     use super::*;
 
     fn message(parts: &[&str]) -> Message {
-        let mut ends: Vec<u32> = parts
-            .iter()
-            .scan(0, |end, part| {
-                *end += u32::try_from(part.len()).unwrap();
-                Some(*end)
-            })
-            .collect();
-        ends.pop();
-        Message::new(Bytes::from(parts.concat()), ends.into())
+        Message::of(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
     }
 
     #[test]

@@ -23,6 +23,6 @@ mod z85;
 pub use fault::Fault;
 pub use greeting::{Mechanism, Version};
 pub use message::Message;
-pub use session::{Session, Step};
+pub use session::{Session, Step, encode};
 pub use settings::{Credentials, Ours, Peer, Security, Settings, User};
 pub use socket_type::SocketType;

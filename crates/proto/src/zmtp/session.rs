@@ -285,12 +285,26 @@ impl Session {
         while let Some(part) = parts.next() {
             let more = parts.peek().is_some();
             match &mut open.traffic {
-                None => {
-                    frame::encode(if more { MORE } else { 0 }, part.len(), out);
-                    out.extend_from_slice(part);
-                }
+                None => encode_part(part, more, out),
                 Some(traffic) => traffic.encode(Opened { more, command: false }, &[part], out),
             }
+        }
+        true
+    }
+
+    /// Appends messages that [`encode`] made: what goes to many is encoded once. False before the handshake is done.
+    pub fn send_encoded(&mut self, encoded: &[u8], out: &mut Vec<u8>) -> bool {
+        let State::Open(open) = &mut self.state else { return false };
+        let Some(traffic) = &mut open.traffic else {
+            out.extend_from_slice(encoded);
+            return true;
+        };
+        let mut rest = encoded;
+        while let Ok(Some((head, len))) = frame::read(rest) {
+            let end = len.saturating_add(usize::try_from(head.size).unwrap_or(usize::MAX));
+            let Some(body) = rest.get(len..end) else { break };
+            traffic.encode(Opened { more: head.more, command: false }, &[body], out);
+            rest = rest.get(end..).unwrap_or_default();
         }
         true
     }
@@ -315,6 +329,19 @@ impl Session {
             _ => false,
         }
     }
+}
+
+/// Appends a message of these parts as it is without encryption, for [`Session::send_encoded`].
+pub fn encode<'a>(parts: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    let mut parts = parts.into_iter().peekable();
+    while let Some(part) = parts.next() {
+        encode_part(part, parts.peek().is_some(), out);
+    }
+}
+
+fn encode_part(part: &[u8], more: bool, out: &mut Vec<u8>) {
+    frame::encode(if more { MORE } else { 0 }, part.len(), out);
+    out.extend_from_slice(part);
 }
 
 impl Open {

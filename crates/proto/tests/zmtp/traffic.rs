@@ -1,7 +1,7 @@
 //! Messages, subscriptions and the memory they take.
 
 use turno_proto::model::limits::{ZMTP_COMMAND_BYTES_MAX, ZMTP_PARTS_MAX};
-use turno_proto::zmtp::{Fault, Ours, Security, Settings, SocketType, Step, Version};
+use turno_proto::zmtp::{self, Fault, Ours, Security, Settings, SocketType, Step, Version};
 
 use crate::end::{End, converse, dealer, mechanisms, met, pair, pair_of, settings};
 
@@ -23,6 +23,11 @@ fn messages_keep_their_frames() {
             server.send(&hundred);
             client.hear(&server.said());
             assert_eq!(client.messages(), [&hundred[..]]);
+            let (mut encoded, mut out) = (Vec::new(), Vec::new());
+            messages.iter().for_each(|parts| zmtp::encode(parts.iter().copied(), &mut encoded));
+            assert!(server.session.send_encoded(&encoded, &mut out));
+            client.hear(&out);
+            assert_eq!(client.messages(), messages, "encoded once for many");
         }
     }
 }

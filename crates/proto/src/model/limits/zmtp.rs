@@ -5,3 +5,18 @@
 pub const ZMTP_COMMAND_BYTES_MAX: usize = 4 * 1024;
 /// Frames of one ZMTP message. More: closed, `too_many_parts`.
 pub const ZMTP_PARTS_MAX: usize = 1_024;
+/// Frames of the envelope of a ZeroMQ request, the empty one included. More: dropped, and counted.
+pub const ZMQ_ENVELOPE_FRAMES_MAX: usize = 8;
+/// Bytes of that envelope. More: dropped, and counted.
+pub const ZMQ_ENVELOPE_BYTES_MAX: usize = 1_024;
+/// Messages of a PUSH socket that are not stored yet. More: the broker stops reading from it until half of them are.
+pub const ZMQ_UNSTORED_MAX: usize = 1_000;
+/// Services that one client of Majordomo may name. More: dropped, and counted.
+pub const MDP_SERVICES_MAX: usize = 1_000;
+/// Time between two heartbeats of Majordomo; a worker that says nothing for [`LIVENESS`](super::LIVENESS) times as long is
+/// closed, `peer_silent`.
+pub const MDP_HEARTBEAT_MS: u32 = 2_500;
+/// Endpoints for ZeroMQ. More: refused when the configuration is read.
+pub const ZMQ_ENDPOINTS_MAX: usize = 100;
+/// Slots of DEALER and ROUTER workers and of PULL sockets, unless the endpoint says otherwise.
+pub const ZMQ_SLOTS: u32 = 10;
