@@ -340,6 +340,7 @@ mod tests {
     use crate::archive::Archivist;
     use crate::clock::Clock;
     use crate::switchboard::{LinkSettings, Nonces};
+    use crate::zmq::Endpoints;
 
     fn dispatcher(routers: usize) -> Rc<Dispatcher> {
         let config = Config {
@@ -349,9 +350,9 @@ mod tests {
             ..Config::of(&Limits::default())
         };
         let clock = Clock::start();
-        let (limits, accepted) = (Limits::default(), Arc::new(AtomicU32::new(0)));
+        let (limits, accepted, zmq) = (Limits::default(), Arc::new(AtomicU32::new(0)), Endpoints::default());
         let meter = crate::memory::Meter::new(&limits);
-        let workplace = Workplace { clock, limits, config, links: links(), ring: None, bits: 1, accepted, meter };
+        let workplace = Workplace { clock, limits, config, links: links(), ring: None, zmq, bits: 1, accepted, meter };
         let engine = Engine::new(Settings::default(), clock.now());
         Dispatcher::start(EngineDesk::new(engine, None, Archivist::in_memory()), workplace, routers).unwrap()
     }

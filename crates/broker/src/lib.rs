@@ -61,9 +61,11 @@ pub mod switchboard;
 mod tasks;
 mod timer;
 mod turn;
+mod zmq;
 
 pub use embedded::{Broker, BrokerBuilder};
 pub use error::ServeError;
 pub use ring::{Finding, ask_for_sid, run_finding};
 pub use run::{Bound, Ended, run};
 pub use settings::{ArchiveSettings, Links, QueueDefaults, RingConfig, Settings};
+pub use zmq::{Endpoints as ZmqEndpoints, ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqRole};

@@ -1,15 +1,20 @@
 //! Accepting connections.
 
 use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
 use tracing::warn;
 
+use super::error::ServeError;
 use super::log_limit::{self, Kind};
 use super::router::Stream;
+use super::run::listen_on;
 use super::shell::Shell;
 use super::switchboard::Door;
+use super::zmq::{ZmqAddress, ZmqEndpoint};
 
 /// How long to wait when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -21,7 +26,7 @@ pub(super) async fn accept_tcp(shell: Shell, listener: TcpListener, door: Door) 
     }
 }
 
-pub(super) async fn accept_unix(shell: Shell, listener: UnixListener) {
+pub(super) async fn accept_unix(shell: Shell, listener: UnixListener, door: Door) {
     loop {
         let accepted = listener.accept().await;
         let accepted = accepted.map(|(stream, _)| {
@@ -29,7 +34,73 @@ pub(super) async fn accept_unix(shell: Shell, listener: UnixListener) {
             let address = process.map_or_else(|| "unix".to_owned(), |process| format!("unix:{process}"));
             (Stream::Unix(stream), address)
         });
-        welcome(&shell, accepted, Door::Native).await;
+        welcome(&shell, accepted, door).await;
+    }
+}
+
+/// Where ZeroMQ programs connect.
+pub(super) struct ZmqListener {
+    address: ZmqAddress,
+    socket: ZmqSocket,
+}
+
+enum ZmqSocket {
+    Tcp(TcpListener),
+    Ipc(UnixListener),
+}
+
+impl ZmqListener {
+    /// The address that it really has.
+    pub(super) const fn address(&self) -> &ZmqAddress {
+        &self.address
+    }
+
+    /// Lets everybody in who comes.
+    pub(super) async fn accept(self, shell: Shell, door: Door) {
+        match self.socket {
+            ZmqSocket::Tcp(listener) => accept_tcp(shell, listener, door).await,
+            ZmqSocket::Ipc(listener) => accept_unix(shell, listener, door).await,
+        }
+    }
+}
+
+/// Listens at each endpoint. The usual address may be another broker's: then a free port takes its place.
+pub(super) fn listen_for_zmq(endpoints: &[ZmqEndpoint]) -> Result<Vec<ZmqListener>, ServeError> {
+    endpoints.iter().map(|endpoint| zmq_listener(&endpoint.listen, endpoint.or_free)).collect()
+}
+
+fn zmq_listener(address: &ZmqAddress, or_free: bool) -> Result<ZmqListener, ServeError> {
+    let socket = match address {
+        ZmqAddress::Tcp(address) => {
+            let listener = match listen_on(*address) {
+                Err(ServeError::Listen { source, .. }) if or_free && source.kind() == io::ErrorKind::AddrInUse => {
+                    listen_on(SocketAddr::new(address.ip(), 0))
+                }
+                result => result,
+            }?;
+            let bound = listener.local_addr().unwrap_or(*address);
+            return Ok(ZmqListener { address: ZmqAddress::Tcp(bound), socket: ZmqSocket::Tcp(listener) });
+        }
+        ZmqAddress::Ipc(path) => {
+            let failed = |source| ServeError::Data { doing: "listen on", path: path.clone(), source };
+            ZmqSocket::Ipc(ipc_listener(path).map_err(failed)?)
+        }
+    };
+    Ok(ZmqListener { address: address.clone(), socket })
+}
+
+/// A socket that a broker which was killed left behind is replaced; one that somebody listens on is not.
+fn ipc_listener(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let refused = std::os::unix::net::UnixStream::connect(path).err();
+            if refused.is_none_or(|refused| refused.kind() != io::ErrorKind::ConnectionRefused) {
+                return Err(error);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        result => result,
     }
 }
 

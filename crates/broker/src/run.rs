@@ -19,12 +19,13 @@ use super::clock::Clock;
 use super::data::DataDirectory;
 use super::error::ServeError;
 use super::keeper::{self, Keeper};
-use super::listen::{accept_tcp, accept_unix};
+use super::listen::{self, accept_tcp, accept_unix};
 use super::ring::{self, Why};
 use super::settings::Settings;
 use super::shell::Shell;
 use super::switchboard::{Door, EngineDesk, LinkSettings, Nonces, RingWireSettings};
 use crate::files::{raise_file_limit, too_few_files};
+use crate::zmq::{Endpoints, ZmqAddress};
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -36,6 +37,8 @@ pub struct Bound {
     pub native: Vec<SocketAddr>,
     /// TCP addresses for job workers.
     pub foreman: Vec<SocketAddr>,
+    /// Addresses for ZeroMQ programs, in the order of the endpoints.
+    pub zmq: Vec<ZmqAddress>,
     /// The Unix socket.
     pub unix: Option<PathBuf>,
     /// The TCP address for other members of the ring.
@@ -102,11 +105,13 @@ pub(super) async fn serve_here(
     let unix = directory.as_mut().map(DataDirectory::listen).transpose()?.flatten();
     let tcp = settings.listen.iter().map(|address| listen_on(*address)).collect::<Result<Vec<_>, _>>()?;
     let workers = listen_for_workers(&settings)?;
+    let zmq = listen::listen_for_zmq(&settings.zmq)?;
     let addresses =
         |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let bound = Bound {
         native: addresses(&tcp),
         foreman: addresses(&workers),
+        zmq: zmq.iter().map(|listener| listener.address().clone()).collect(),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
         ring: members.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
@@ -123,18 +128,15 @@ pub(super) async fn serve_here(
     let opens = || {
         accept_at(&shell, tcp, Door::Native);
         accept_at(&shell, workers, Door::Foreman);
+        for (place, listener) in (0..).zip(zmq) {
+            shell.spawn(listener.accept(shell.clone(), Door::Zmq(place)));
+        }
         if let Some(listener) = unix {
-            shell.spawn(accept_unix(shell.clone(), listener));
+            shell.spawn(accept_unix(shell.clone(), listener, Door::Native));
         }
         ready(&settings, &bound);
         // After the banner: the log has its own writer, and two writers would mix their lines.
-        let version = env!("CARGO_PKG_VERSION");
-        let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-        let Bound { native, foreman, unix, ring } = &bound;
-        let (listen, foreman, ring) = (list(native), list(foreman), list(ring.as_slice()));
-        let (data, unix) = (path(&settings.data), path(unix));
-        info!(name = settings.name, version, data, listen, foreman, unix, ring, "ready");
+        log_ready(&settings, &bound);
         if let Some((files, wanted)) = too_few_files(settings.limits.connections_max as u64) {
             warn!(
                 files,
@@ -163,6 +165,18 @@ pub(super) async fn serve_here(
         info!(returned, cut, lost, "the broker is stopping");
     }
     ended
+}
+
+/// The log says where the broker is.
+fn log_ready(settings: &Settings, bound: &Bound) {
+    let version = env!("CARGO_PKG_VERSION");
+    let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let Bound { native, foreman, zmq, unix, ring } = bound;
+    let zmq = zmq.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let (listen, foreman, ring) = (list(native), list(foreman), list(ring.as_slice()));
+    let (data, unix) = (path(&settings.data), path(unix));
+    info!(name = settings.name, version, data, listen, foreman, zmq, unix, ring, "ready");
 }
 
 /// A broker that worked ends for that.
@@ -303,7 +317,8 @@ fn shell_of(
     };
     let credentials = Credentials::new(identity, settings.links.secret.clone());
     let links = LinkSettings { credentials, nonces: Nonces::System };
-    Shell::start(clock, desk, limits, config, links, ring, routers)
+    let zmq = Endpoints::new(&settings.zmq, limits.frame_bytes_max, config.heartbeat_ms);
+    Shell::start(clock, desk, limits, config, links, ring, zmq, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
 }
 
@@ -320,7 +335,7 @@ fn listen_for_workers(settings: &Settings) -> Result<Vec<TcpListener>, ServeErro
     settings.foreman.iter().map(|address| listen(*address)).collect()
 }
 
-fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
+pub(super) fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
     listener_on(address).map_err(|source| ServeError::Listen { address, source })
 }
 

@@ -9,6 +9,8 @@ use turno_proto::model::ring::Sid;
 use turno_proto::model::{Limits, limits};
 use turno_proto::native::Secret;
 
+use crate::zmq::ZmqEndpoint;
+
 /// What holds for every queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueDefaults {
@@ -94,6 +96,8 @@ pub struct Settings {
     pub foreman: Vec<SocketAddr>,
     /// One of these that is taken is replaced by a free port.
     pub foreman_or_free: bool,
+    /// Where ZeroMQ programs connect.
+    pub zmq: Vec<ZmqEndpoint>,
     /// Its directory: lock, Unix socket, and the store of what is sent. `None`: none of these, and what is sent ends
     /// with the broker.
     pub data: Option<PathBuf>,
@@ -129,6 +133,7 @@ impl Default for Settings {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             foreman: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             foreman_or_free: false,
+            zmq: Vec::new(),
             data: None,
             brokers: Vec::new(),
             heartbeat_ms: limits::HEARTBEAT_MS,

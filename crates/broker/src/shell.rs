@@ -17,7 +17,8 @@ use super::keeper::Keeper;
 use super::keeper::StoreError;
 use super::memory::Meter;
 use super::router::{Router, Stream, Workplace};
-use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, RingReport, RingWireSettings, Switchboard};
+use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, Nonces, RingReport, RingWireSettings, Switchboard};
+use super::zmq::Endpoints;
 
 /// A running broker.
 #[derive(Clone, Debug)]
@@ -29,6 +30,7 @@ pub(super) enum Shell {
 }
 
 impl Shell {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of a broker that is there once")]
     pub(super) fn start(
         clock: Clock,
         desk: EngineDesk,
@@ -36,11 +38,13 @@ impl Shell {
         config: Config,
         links: LinkSettings,
         ring: Option<RingWireSettings>,
+        zmq: Endpoints,
         routers: usize,
     ) -> io::Result<Self> {
         let shell = if routers <= 1 {
             let mut switchboard = Switchboard::with_engine(desk, limits, config);
             switchboard.set_links(links);
+            switchboard.set_zmq(zmq, Nonces::System);
             if let Some(ring) = ring {
                 switchboard.set_ring(ring);
             }
@@ -49,7 +53,7 @@ impl Shell {
             let bits = usize::BITS - (routers - 1).leading_zeros();
             let accepted = Arc::new(AtomicU32::new(0));
             let meter = Meter::new(&limits);
-            let workplace = Workplace { clock, limits, config, links, ring, bits, accepted, meter };
+            let workplace = Workplace { clock, limits, config, links, ring, zmq, bits, accepted, meter };
             Self::Many(Dispatcher::start(desk, workplace, routers)?)
         };
         shell.keep_time(clock);

@@ -10,8 +10,10 @@ use turno_e2e::{Background, Place, Run, tree, wait};
 /// The ports the documents speak of. The test's brokers take free ones.
 const DOCUMENTED: &str = "7460";
 const DOCUMENTED_FOREMAN: &str = "5429";
-/// How a line begins that names the second one.
+const DOCUMENTED_ZMQ: &str = "7461";
+/// How lines begin that name the second and the third.
 const FOREMAN_LINE: &str = "job workers";
+const ZMQ_LINE: &str = "ZeroMQ";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/e2e is two levels down").to_owned()
@@ -103,7 +105,11 @@ impl Ports {
     fn printed(&self, printed: &str) -> String {
         let mut text = String::new();
         for line in printed.split_inclusive('\n') {
-            let other = if line.starts_with(FOREMAN_LINE) { DOCUMENTED_FOREMAN } else { DOCUMENTED };
+            let other = match line {
+                _ if line.starts_with(FOREMAN_LINE) => DOCUMENTED_FOREMAN,
+                _ if line.starts_with(ZMQ_LINE) => DOCUMENTED_ZMQ,
+                _ => DOCUMENTED,
+            };
             let mut parts = line.split("127.0.0.1:");
             text.push_str(parts.next().unwrap_or_default());
             for part in parts {

@@ -12,7 +12,9 @@ use super::keys::{self, KEYS, Key};
 use super::origin::Origin;
 use super::value::Raw;
 use super::world::World;
+use super::zmq::{self, ENDPOINT};
 use super::{Problem, nearest, unknown};
+use crate::zmq::ZmqEndpoint;
 
 /// Bytes of a configuration file. More: refused.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -72,15 +74,15 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// What a file sets. What is wrong with it goes to `problems`.
-pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> (Vec<Found>, Vec<ZmqEndpoint>) {
     let text = match read_text(path) {
         Ok(text) => text,
         Err(problem) => {
             problems.push(problem);
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         }
     };
-    let mut walk = Walk { path, line_ends: line_ends(&text), found: Vec::new(), problems };
+    let mut walk = Walk { path, line_ends: line_ends(&text), found: Vec::new(), endpoints: Vec::new(), problems };
     match DeTable::parse(&text) {
         Ok(table) => walk.table("", table.get_ref()),
         Err(error) => {
@@ -89,7 +91,7 @@ pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
             walk.problems.push(Problem::at(format_args!("{}:{line}", path.display()), text));
         }
     }
-    walk.found
+    (walk.found, walk.endpoints)
 }
 
 fn read_text(path: &Path) -> Result<String, Problem> {
@@ -105,6 +107,7 @@ struct Walk<'a> {
     path: &'a Path,
     line_ends: Vec<usize>,
     found: Vec<Found>,
+    endpoints: Vec<ZmqEndpoint>,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -113,7 +116,9 @@ impl Walk<'_> {
         for (key, value) in table {
             let name = format!("{prefix}{}", key.get_ref());
             let inner = format!("{name}.");
-            if let Some(key_known) = keys::find(&name) {
+            if name == ENDPOINT {
+                self.endpoints(&key.span(), value.get_ref());
+            } else if let Some(key_known) = keys::find(&name) {
                 let origin = self.origin(&key.span());
                 self.found.push(Found { key: key_known, raw: raw(value), origin });
             } else if KEYS.iter().any(|key| key.name.starts_with(&inner)) {
@@ -124,6 +129,27 @@ impl Walk<'_> {
             } else {
                 let near = nearest(&name, KEYS.iter().map(|key| key.name));
                 self.problem(&key.span(), unknown("key", &name, near));
+            }
+        }
+    }
+
+    fn endpoints(&mut self, span: &Range<usize>, value: &DeValue<'_>) {
+        let DeValue::Array(tables) = value else {
+            return self
+                .problem(span, format!("{ENDPOINT} is a list of tables: write [[{ENDPOINT}]] and its keys below"));
+        };
+        for table in tables {
+            let DeValue::Table(keys) = table.get_ref() else {
+                self.problem(&table.span(), format!("write [[{ENDPOINT}]] and its keys below"));
+                continue;
+            };
+            match zmq::read(keys) {
+                Ok(endpoint) => self.endpoints.push(endpoint),
+                Err(problems) => {
+                    for (place, text) in problems {
+                        self.problem(&place.unwrap_or_else(|| table.span()), text);
+                    }
+                }
             }
         }
     }
@@ -147,7 +173,7 @@ fn line_ends(text: &str) -> Vec<usize> {
     text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect()
 }
 
-fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
+pub(super) fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
     match value.get_ref() {
         DeValue::String(text) => Raw::Text(text.to_string()),
         DeValue::Integer(number) => {

@@ -91,6 +91,19 @@ pub static KEYS: &[Key] = &[
                  use; none: no job worker can connect",
     },
     Key {
+        name: "listen.zmq",
+        kind: Kind::Listen,
+        default: Preset::Text("127.0.0.1:7461"),
+        doc: "addresses of the listener for ZeroMQ programs; port 0 takes a free one, and so does the default if it is taken; none: \
+              only the endpoints in [[zmq.endpoint]]",
+    },
+    Key {
+        name: "zmq.queue",
+        kind: Kind::Queue,
+        default: Preset::Text("zmq"),
+        doc: "queue of plain ZeroMQ sockets at listen.zmq",
+    },
+    Key {
         name: "link.to",
         kind: Kind::Urls,
         default: Preset::Empty,

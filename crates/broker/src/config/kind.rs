@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
-use turno_proto::model::{limits, units};
+use turno_proto::model::{QueueName, limits, units};
 use turno_proto::native::Secret;
 
 use super::ring::{Next, is_host};
@@ -16,6 +16,8 @@ use super::value::{Raw, Value};
 pub enum Kind {
     /// Text that is not empty.
     Text,
+    /// The name of a queue.
+    Queue,
     /// A place in the file system.
     Path,
     /// Addresses to listen on; an empty list, or `none`: nowhere.
@@ -87,6 +89,7 @@ impl Kind {
         match self {
             Self::Text if text.trim().is_empty() => None,
             Self::Text => Some(Value::Text(text.to_owned())),
+            Self::Queue => text.parse::<QueueName>().ok().map(|name| Value::Text(name.as_str().to_owned())),
             Self::Path if text.is_empty() => None,
             Self::Path => Some(Value::Path(PathBuf::from(text))),
             Self::Listen | Self::Urls | Self::Names => self.parse_list(&items(&Raw::Text(text.to_owned()))?),
@@ -146,6 +149,7 @@ impl Kind {
         let duration = |ms| units::format_duration(Duration::from_millis(ms));
         match self {
             Self::Text => "text".to_owned(),
+            Self::Queue => "the name of a queue, without white space".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Listen => "addresses like [\"127.0.0.1:7460\"], or [] for none".to_owned(),
             Self::Address => "an address like \"10.0.0.7:8003\"".to_owned(),
@@ -243,6 +247,8 @@ mod tests {
             (Kind::LogFilter, text("info,turno::link=debug"), Some(Value::Text("info,turno::link=debug".to_owned()))),
             (Kind::LogFilter, text("turno=loud"), None),
             (Kind::Text, text(" "), None),
+            (Kind::Queue, text("orders.eu"), Some(Value::Text("orders.eu".to_owned()))),
+            (Kind::Queue, text("two words"), None),
             (Kind::Names, text("rb-1, rb-2"), Some(Value::List(vec!["rb-1".to_owned(), "rb-2".to_owned()]))),
             (Kind::Names, text("rb-1,"), None),
             (Kind::Secret, text("sixteen bytes ok"), Secret::new(b"sixteen bytes ok").map(Value::Secret)),

@@ -12,6 +12,7 @@ mod ring;
 mod settings;
 mod value;
 mod world;
+mod zmq;
 
 pub use keys::{KEYS, Key, Preset};
 pub use kind::Kind;
@@ -21,10 +22,13 @@ pub use ring::{Next, RingKeys, SidWanted, usual_port};
 pub use settings::{LogFormat, Settings};
 pub use value::{Raw, Value};
 pub use world::World;
+pub use zmq::{ENDPOINT_KEYS, EndpointKey};
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::zmq::ZmqEndpoint;
 
 /// The file name of the broker's socket inside its data directory.
 pub const SOCKET_NAME: &str = "turno.sock";
@@ -34,6 +38,7 @@ pub const SOCKET_NAME: &str = "turno.sock";
 pub struct Config {
     settings: Vec<Setting>,
     files: Vec<PathBuf>,
+    endpoints: Vec<ZmqEndpoint>,
 }
 
 /// One key's value.
@@ -112,11 +117,13 @@ impl Config {
                 Err(_) => settings.push(Setting { key, value: Value::None, origin: Origin::Default }),
             }
         }
-        let mut config = Self { settings, files };
+        let mut config = Self { settings, files, endpoints: Vec::new() };
         for path in config.files.clone() {
-            for found in file::read(&path, &mut problems) {
+            let (found, endpoints) = file::read(&path, &mut problems);
+            for found in found {
                 config.put(found.key, &found.raw, found.origin, &mut problems);
             }
+            config.endpoints.extend(endpoints);
         }
         config.put_environment(world, &mut problems);
         for flag in flags {
@@ -126,6 +133,7 @@ impl Config {
                 None => problems.push(Problem::of(&origin, format!("sets an unknown key {}", flag.key))),
             }
         }
+        zmq::check(&config.endpoints, &mut problems);
         config.follow_sid(world);
         for setting in &config.settings {
             if setting.origin == Origin::Default

@@ -11,6 +11,7 @@ use crate::settings::{self as broker, ArchiveSettings, Links, QueueDefaults};
 
 use super::ring::RingKeys;
 use super::value::Value;
+use super::zmq;
 use super::{Config, KEYS, Origin, SOCKET_NAME};
 
 /// How log lines look.
@@ -76,6 +77,7 @@ fn broker_of(config: &Config, data: &Path) -> broker::Settings {
         listen: config.listen("listen.native"),
         foreman: config.listen("listen.foreman"),
         foreman_or_free: config.is_default("listen.foreman") || config.follows_sid("listen.foreman"),
+        zmq: zmq::all(config),
         data: (config.text("persistence") != "memory").then(|| data.to_owned()),
         brokers: config.list("brokers"),
         heartbeat_ms: as_ms(config.duration("heartbeat")),
@@ -120,7 +122,7 @@ fn broker_of(config: &Config, data: &Path) -> broker::Settings {
 
 /// A key's kind fixes the variant of its value, so a mismatch is a mistake in the table of keys.
 impl Config {
-    fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         match self.value(name) {
             Value::Text(text) => text.clone(),
             other => unreachable!("{name} is text, not {other:?}"),
@@ -141,7 +143,7 @@ impl Config {
         }
     }
 
-    fn listen(&self, name: &str) -> Vec<SocketAddr> {
+    pub(super) fn listen(&self, name: &str) -> Vec<SocketAddr> {
         match self.value(name) {
             Value::Listen(addresses) => addresses.clone(),
             other => unreachable!("{name} is a list of addresses, not {other:?}"),

@@ -103,6 +103,8 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("brokers", "turno://a:1,turno://b:2", "[\"turno://a:1\", \"turno://b:2\"]"),
         ("listen.native", "127.0.0.1:1,[::1]:2", "[\"127.0.0.1:1\", \"[::1]:2\"]"),
         ("listen.foreman", "127.0.0.1:3", "[\"127.0.0.1:3\"]"),
+        ("listen.zmq", "127.0.0.1:4", "[\"127.0.0.1:4\"]"),
+        ("zmq.queue", "orders", "\"orders\""),
         ("link.to", "a:1,turno://b", "[\"a:1\", \"turno://b\"]"),
         ("link.secret", "correct horse battery staple", "\"correct horse battery staple\""),
         ("link.secret-file", "/s", "\"/s\""),

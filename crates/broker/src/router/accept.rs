@@ -98,8 +98,8 @@ fn turn_away(write_end: &WriteEnd, door: Door) {
     if log_limit::admits(Kind::TurnedAway) {
         warn!("refused a connection: limits.connections reached");
     }
-    if door == Door::Foreman {
-        // Its protocol has no word for that; the worker comes again.
+    if matches!(door, Door::Foreman | Door::Zmq(_)) {
+        // Their protocols have no word for that; the peer comes again.
         return;
     }
     let code = Code::TooManyConnections;

@@ -17,7 +17,8 @@ use super::upstream::Mail;
 use crate::clock::Clock;
 use crate::mailbox::Mailbox;
 use crate::memory::Meter;
-use crate::switchboard::{Door, LinkSettings, RingWireSettings, Seat, Switchboard};
+use crate::switchboard::{Door, LinkSettings, Nonces, RingWireSettings, Seat, Switchboard};
+use crate::zmq::Endpoints;
 
 /// What the dispatcher tells a router.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub(crate) struct Workplace {
     pub(crate) config: Config,
     pub(crate) links: LinkSettings,
     pub(crate) ring: Option<RingWireSettings>,
+    pub(crate) zmq: Endpoints,
     /// Bits of a connection's index that name its router.
     pub(crate) bits: u32,
     /// Counts connections, through all routers and their successors.
@@ -64,7 +66,7 @@ impl RouterThread {
         let (letters, inputs) = (Arc::new(Mailbox::new()), Arc::new(Mailbox::new()));
         let open = Arc::new(AtomicUsize::new(0));
         let (tell, ended) = oneshot::channel();
-        let Workplace { clock, limits, config, links, ring, bits, accepted, meter } = workplace.clone();
+        let Workplace { clock, limits, config, links, ring, zmq, bits, accepted, meter } = workplace.clone();
         let seat = Seat { router: number, bits, accepted };
         let router = Self { letters, inputs, open };
         let (letters, inputs, open) =
@@ -79,6 +81,7 @@ impl RouterThread {
             let mut switchboard = Switchboard::with_desk(Mail::new(inputs), limits, config, seat);
             switchboard.set_meter(meter);
             switchboard.set_links(links);
+            switchboard.set_zmq(zmq, Nonces::System);
             if let Some(ring) = ring {
                 switchboard.set_ring(ring);
             }

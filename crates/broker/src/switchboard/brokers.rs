@@ -24,7 +24,7 @@ impl Line {
         match &mut self.talk {
             Talk::Link(talk) => talk.session.beat(now, out),
             Talk::Ring(talk) => talk.session.beat(now, out),
-            Talk::Native(_) | Talk::Foreman(_) => {}
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Zmtp(_) => {}
         }
     }
 

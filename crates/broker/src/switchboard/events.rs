@@ -78,7 +78,7 @@ impl Waiting {
 
     /// Takes what fits into so many bytes of room, at least one. `tells`: where some are missing the peer is told so. The
     /// bytes of the longest.
-    fn pour(&mut self, room: usize, tells: bool, out: &mut Vec<u8>) -> usize {
+    fn pour(&mut self, room: usize, tells: bool, talk: &mut Talk, out: &mut Vec<u8>) -> usize {
         let (start, mut longest) = (out.len(), 0);
         if self.missed > 0 && tells {
             encode(&Frame::EventsDropped { count: std::mem::take(&mut self.missed) }, out);
@@ -86,8 +86,9 @@ impl Waiting {
         while let Some(next) = self.frames.front()
             && (out.len() == start || out.len() - start + next.len() <= room)
         {
-            out.extend_from_slice(next);
-            longest = longest.max(next.len());
+            let before = out.len();
+            talk.add_event(next, out);
+            longest = longest.max(out.len() - before);
             self.bytes -= bytes_of(next.len());
             self.frames.pop_front();
         }
@@ -123,9 +124,10 @@ impl Line {
         }
     }
 
-    /// Another broker has subscribers of its own, and cannot know which of them would have got what is missing.
+    /// Another broker has subscribers of its own, and cannot know which of them would have got what is missing; a ZeroMQ peer has no
+    /// place for it.
     const fn tells_missed(&self) -> bool {
-        !matches!(self.talk, Talk::Link(_))
+        !matches!(self.talk, Talk::Link(_) | Talk::Zmtp(_))
     }
 
     /// Puts events that wait among what is to be written, once there is room for a good part of them. True if it did.
@@ -136,7 +138,7 @@ impl Line {
         if room < limits.room / 2 {
             return false;
         }
-        let longest = waiting.pour(room, tells, &mut self.out);
+        let longest = waiting.pour(room, tells, &mut self.talk, &mut self.out);
         self.longest = self.longest.max(longest);
         if waiting.frames.is_empty() && waiting.untold == 0 && waiting.missed == 0 {
             self.events = None;
@@ -155,11 +157,33 @@ impl Lines {
         let mut frame = EventBytes::new(&bytes);
         self.copies = self.copies.saturating_add(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
         for listener in listeners {
+            if self.zmq.count > 0 && self.zmq_place(listener.conn).is_some() {
+                continue;
+            }
             self.add_event(*listener, &mut frame);
         }
+        self.spread_to_zmq(event, listeners);
         bytes.clear();
         if bytes.capacity() <= EVENT_ROOM_BYTES {
             self.event = bytes;
+        }
+    }
+
+    /// The same for ZeroMQ peers: encoded once for each endpoint.
+    fn spread_to_zmq(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
+        if self.zmq.count == 0 {
+            return;
+        }
+        let mut listeners: Vec<(u16, Listener)> =
+            listeners.iter().filter_map(|one| Some((self.zmq_place(one.conn)?, *one))).collect();
+        listeners.sort_by_key(|(place, _)| *place);
+        for group in listeners.chunk_by(|one, other| one.0 == other.0) {
+            let Some(bytes) = group.first().and_then(|(_, first)| self.zmq_event(first.conn, event)) else { continue };
+            let mut frame = EventBytes::new(&bytes);
+            for (_, listener) in group {
+                self.add_event(*listener, &mut frame);
+                self.zmq_sent(listener.conn);
+            }
         }
     }
 
@@ -172,8 +196,9 @@ impl Lines {
         let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
         if !waits && line.waiting() < limits.room && has_room {
             line.tell_missed();
-            line.longest = line.longest.max(frame.bytes.len());
-            line.out.extend_from_slice(frame.bytes);
+            let before = line.out.len();
+            line.talk.add_event(frame.bytes, &mut line.out);
+            line.stretch(before);
             return self.count_out(conn);
         }
         let meter = Arc::clone(self.account.meter());

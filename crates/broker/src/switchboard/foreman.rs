@@ -223,7 +223,7 @@ impl Lines {
         let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
         match &mut line.talk {
             Talk::Foreman(talk) => Some(talk),
-            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) => None,
+            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) | Talk::Zmtp(_) => None,
         }
     }
 

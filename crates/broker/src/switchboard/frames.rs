@@ -25,11 +25,13 @@ impl<D: Desk> Switchboard<D> {
                 Talk::Native(session) => session,
                 // A job worker waits for the answer to each of its requests: it can never say much at once.
                 Talk::Foreman(_) => return (self.take_from_worker(now, id, buffer), Turn::Done),
-                Talk::Link(_) | Talk::Ring(_) => {
-                    let ring = matches!(talk, Talk::Ring(_));
+                Talk::Link(_) | Talk::Ring(_) | Talk::Zmtp(_) => {
                     let rest = &buffer[used..];
-                    let heard =
-                        if ring { self.take_from_ring(now, id, rest) } else { self.take_from_link(now, id, rest) };
+                    let heard = match talk {
+                        Talk::Ring(_) => self.take_from_ring(now, id, rest),
+                        Talk::Zmtp(_) => self.take_from_zmq(now, id, rest),
+                        Talk::Link(_) | Talk::Native(_) | Talk::Foreman(_) => self.take_from_link(now, id, rest),
+                    };
                     match heard {
                         Heard::NeedMore => return (used, Turn::Done),
                         Heard::Took(taken, work) => {

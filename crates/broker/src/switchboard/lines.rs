@@ -16,6 +16,7 @@ use super::foreman::{ForemanTalk, LastWork};
 use super::links::{Dial, LinkTalk};
 use super::reading::{Reading, is_short};
 use super::ring::{RingBoard, RingTalk};
+use super::zmq::{ZmqBoard, ZmqTalk};
 use crate::memory::{Account, Meter};
 use crate::turn::Leftover;
 
@@ -44,6 +45,8 @@ pub enum Door {
     Foreman,
     /// The ring's, for other members.
     Ring,
+    /// ZeroMQ's, at the endpoint with that place in the table.
+    Zmq(u16),
 }
 
 /// What is spoken on a connection.
@@ -53,6 +56,7 @@ pub(super) enum Talk {
     Foreman(Box<ForemanTalk>),
     Link(Box<LinkTalk>),
     Ring(Box<RingTalk>),
+    Zmtp(Box<ZmqTalk>),
 }
 
 /// One connection.
@@ -99,6 +103,7 @@ impl Line {
             Talk::Native(session) => session.heard(now),
             Talk::Link(talk) => talk.session.heard(now),
             Talk::Ring(talk) => talk.session.heard(now),
+            Talk::Zmtp(talk) => talk.session.heard(now),
             Talk::Foreman(_) => {}
         }
     }
@@ -107,7 +112,7 @@ impl Line {
     pub(super) fn is_stalled(&self, now: Mono, stall_ms_max: u64) -> bool {
         let most = match &self.talk {
             Talk::Ring(talk) => talk.session.silence_ms(),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) => stall_ms_max,
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Zmtp(_) => stall_ms_max,
         };
         self.stalled.is_some_and(|since| now.millis_since(since) >= most)
     }
@@ -122,13 +127,14 @@ impl Line {
         matches!(self.phase, Phase::Doomed { .. })
     }
 
-    /// Why the peer is to be given up, if it was silent for too long. The foreman's protocol has no signs of life.
+    /// Why the peer is to be given up, if it was silent for too long. The foreman's protocol has no signs of life, and ZeroMQ's are
+    /// sent and looked at together.
     pub(super) fn handle_timeout(&self, now: Mono) -> Option<Code> {
         match &self.talk {
             Talk::Native(session) => session.handle_timeout(now),
             Talk::Link(talk) => talk.session.handle_timeout(now),
             Talk::Ring(talk) => talk.session.handle_timeout(now),
-            Talk::Foreman(_) => None,
+            Talk::Foreman(_) | Talk::Zmtp(_) => None,
         }
     }
 
@@ -244,6 +250,7 @@ pub(super) struct Lines {
     /// What was too long to cross a link, by the number of the crossing.
     pub(super) bounced: Vec<(ConnId, u32)>,
     pub(super) ring: RingBoard,
+    pub(super) zmq: ZmqBoard,
     /// What all of them hold.
     pub(super) account: Account,
     /// Connections that wait for memory, first come first.
@@ -282,6 +289,7 @@ impl Lines {
             unlinked: Vec::new(),
             bounced: Vec::new(),
             ring: RingBoard::default(),
+            zmq: ZmqBoard::new(limits),
             account: Account::new(Meter::new(limits)),
             waits: VecDeque::new(),
             granted: Vec::new(),
@@ -339,6 +347,7 @@ impl Lines {
         let mut line = self.by_place.get_mut(place)?.take_if(|line| line.id == id)?;
         self.account.incoming(&mut line.counted_in, 0);
         self.account.outgoing(&mut line.counted_out, 0);
+        self.zmq_left(&line);
         self.vacant.push(id.index >> self.seat.bits);
         self.len -= 1;
         Some(line)
@@ -470,8 +479,8 @@ impl Lines {
 
     /// The last word to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
-        // A job worker would not understand.
-        let hears = |line: &&mut Line| !line.is_doomed() && !matches!(line.talk, Talk::Foreman(_));
+        // A job worker and a ZeroMQ peer would not understand.
+        let hears = |line: &&mut Line| !line.is_doomed() && !matches!(line.talk, Talk::Foreman(_) | Talk::Zmtp(_));
         if let Some(line) = self.get_mut(id).filter(hears) {
             encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
             self.count_out(id);

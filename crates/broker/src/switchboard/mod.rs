@@ -18,6 +18,7 @@ mod links;
 mod outward;
 mod reading;
 mod ring;
+mod zmq;
 
 use std::collections::VecDeque;
 
@@ -194,6 +195,7 @@ impl<D: Desk> Switchboard<D> {
         }
         let id = match door {
             Door::Ring => self.accept_ring(now, address)?,
+            Door::Zmq(place) => self.accept_zmq(now, address, place)?,
             Door::Native | Door::Foreman => self.lines.insert(now, address, door),
         };
         self.lines.now = now;
@@ -283,6 +285,7 @@ impl<D: Desk> Switchboard<D> {
             }
         }
         self.sweep_workers(now);
+        self.sweep_zmq(now);
         self.sweep_memory(now);
         self.lines.now = now;
         self.beat(now, &beats);
@@ -328,6 +331,11 @@ impl<D: Desk> Switchboard<D> {
         if more {
             self.lines.mark_dirty(id);
         }
+        if self.lines.zmq.count > 0 && self.lines.zmq_wrote(id, count) {
+            self.lines.now = now;
+            self.share_memory();
+            self.settle(now);
+        }
         if has_read {
             self.lines.now = now;
             self.share_memory();
@@ -343,6 +351,9 @@ impl<D: Desk> Switchboard<D> {
         let much = self.lines.get(id).is_some_and(|line| line.waiting() > limits::OUT_TIGHT_BYTES);
         let tight = much && self.meter().is_tight();
         let most = if tight { limits::OUT_TIGHT_BYTES } else { self.limits.out_bytes_pause };
+        if self.lines.zmq.count > 0 && !self.lines.zmq_wants_reading(id) {
+            return false;
+        }
         self.lines.get_mut(id).is_none_or(|line| line.wants_reading(most, slowed))
     }
 
@@ -397,7 +408,7 @@ impl<D: Desk> Switchboard<D> {
     fn settle(&mut self, now: Mono) {
         loop {
             self.hear_workers(now);
-            if self.settle_links(now) {
+            if self.settle_links(now) || self.settle_zmq(now) {
                 continue;
             }
             if let Some(id) = self.lines.short.pop() {

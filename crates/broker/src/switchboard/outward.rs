@@ -15,6 +15,9 @@ use super::links::{Dial, ends_crossing, write_over_link};
 
 impl Peers for Lines {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+        if self.zmq.count > 0 && self.zmq_deliver(&deliver) {
+            return;
+        }
         let Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload } = deliver;
         let raw = Raw { headers: payload.headers, bytes: payload.bytes };
         let frame = DeliverFrame { delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, raw };
@@ -33,7 +36,13 @@ impl Peers for Lines {
         self.write(conn, |out| encode_publication(publication, out));
     }
 
-    fn peer(&mut self, effect: PeerEffect) {
+    fn peer(&mut self, mut effect: PeerEffect) {
+        if self.zmq.count > 0 {
+            match self.not_for_zmq(effect) {
+                Some(other) => effect = other,
+                None => return,
+            }
+        }
         match effect {
             // Only from another thread: an engine right here lends its deliveries.
             PeerEffect::Deliver(deliver) => self.deliver(deliver.lend()),
@@ -61,7 +70,7 @@ impl Lines {
                 write_over_link(seq, word, talk.session.peer_bytes_max(), &mut line.out);
                 if ends_crossing(word) { line.owe(before) } else { line.stretch(before) }
             }
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Ring(_) => {
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Ring(_) | Talk::Zmtp(_) => {
                 write_word(seq, word, &mut line.out);
                 line.stretch(before);
             }

@@ -64,15 +64,20 @@ impl Claim {
     }
 }
 
-/// The frame that begins with these bytes, once it is known how long it is.
+/// The frame that begins with these bytes, once it is known how long it is. The session of a ZeroMQ peer holds the beginning
+/// of a message itself; it cannot be refused, since the peer would not hear of it.
 fn begun(talk: &Talk, bytes: &[u8]) -> Option<Begun> {
+    if let Talk::Zmtp(talk) = talk {
+        let claim = if talk.settles() { Claim::Settling } else { Claim::Whole };
+        return talk.claimed_bytes().map(|bytes| Begun { bytes, seq: 0, claim });
+    }
     let header = Header::from_bytes(bytes.first_chunk::<HEADER_LEN>()?)?;
     let claim = match (talk, Kind::from_number(header.kind)) {
         (Talk::Ring(_), _) => Claim::Ring,
         (Talk::Link(_) | Talk::Foreman(_), _) => Claim::Whole,
         (Talk::Native(_), Some(Kind::Request | Kind::Send | Kind::Broadcast)) => Claim::Message,
         (Talk::Native(_), Some(Kind::Reply | Kind::Ack | Kind::Fail | Kind::Progress)) => Claim::Settling,
-        (Talk::Native(_), _) => Claim::Call,
+        (Talk::Native(_) | Talk::Zmtp(_), _) => Claim::Call,
     };
     let bytes = HEADER_LEN.saturating_add(usize::try_from(header.length).unwrap_or(usize::MAX));
     Some(Begun { bytes, seq: header.seq, claim })
@@ -96,14 +101,23 @@ impl Line {
             Some(Reading::Aside { begun, .. }) => begun.bytes,
             _ => 0,
         };
-        aside.max(self.leftover.capacity()) + self.held_bytes()
+        aside.max(self.leftover.capacity() + self.begun_bytes()) + self.held_bytes()
     }
 
-    /// Bytes of requests that a job worker made before the last was answered.
+    /// Bytes of requests that a job worker made before the last was answered, or of envelopes of a ZeroMQ peer.
     fn held_bytes(&self) -> usize {
         match &self.talk {
             Talk::Foreman(talk) => talk.held_bytes(),
+            Talk::Zmtp(talk) => talk.dialect_bytes(),
             Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) => 0,
+        }
+    }
+
+    /// Bytes of the beginning of a message that a session holds itself.
+    fn begun_bytes(&self) -> usize {
+        match &self.talk {
+            Talk::Zmtp(talk) => talk.session.held_bytes(),
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Ring(_) => 0,
         }
     }
 
@@ -114,7 +128,8 @@ impl Line {
             Some(Reading::Aside { since, last, .. }) if contested => {
                 let late_ms = now.millis_since(*since).saturating_sub(FRAME_STALL_MS);
                 let least = late_ms.saturating_mul(FRAME_BYTES_PER_SECOND_MIN) / 1_000;
-                now.millis_since(*last) >= FRAME_STALL_MS || (self.leftover.bytes().len() as u64) < least
+                now.millis_since(*last) >= FRAME_STALL_MS
+                    || ((self.leftover.bytes().len() + self.begun_bytes()) as u64) < least
             }
             _ => false,
         }
@@ -168,7 +183,11 @@ impl<D: Desk> Switchboard<D> {
     pub fn take(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> Turn {
         let bytes = self.skip(id, bytes);
         let Some(line) = self.talking(now, id) else { return Turn::Done };
-        if !line.leftover.is_empty() {
+        if matches!(line.talk, Talk::Zmtp(_)) {
+            if let Some(Reading::Aside { last, .. }) = line.reading.as_deref_mut() {
+                *last = now;
+            }
+        } else if !line.leftover.is_empty() {
             let most = begun(&line.talk, line.leftover.bytes()).map_or(0, |begun| begun.bytes);
             line.leftover.extend(bytes, most);
             if let Some(Reading::Aside { begun, last, .. }) = line.reading.as_deref_mut() {
@@ -258,6 +277,9 @@ impl<D: Desk> Switchboard<D> {
         let held = line.leftover.bytes().len();
         let begun = begun(&line.talk, line.leftover.bytes()).filter(|begun| begun.bytes > FRAME_HELD_BYTES);
         let waits = matches!(line.reading.as_deref(), Some(Reading::Waits { .. }));
+        if matches!(line.talk, Talk::Zmtp(_)) && self.goes_on(id, begun) {
+            return;
+        }
         self.lines.count_in(id);
         if waits && begun.is_some() {
             return;
@@ -283,6 +305,20 @@ impl<D: Desk> Switchboard<D> {
             line.reading = Some(Box::new(Reading::Waits { begun, since: now }));
             self.lines.waits.push_back(id);
             self.lines.set_waiting();
+        }
+    }
+
+    /// Whether the memory that is set aside for a message of a ZeroMQ peer is enough for what is known of it now. If the message
+    /// is complete, nothing is set aside any more.
+    fn goes_on(&mut self, id: ConnId, begun: Option<Begun>) -> bool {
+        let Some(line) = self.lines.get_mut(id) else { return true };
+        match (line.reading.as_deref(), begun) {
+            (Some(Reading::Aside { begun: aside, .. }), Some(begun)) if begun.bytes <= aside.bytes => true,
+            (Some(Reading::Aside { .. }), _) => {
+                line.reading = None;
+                false
+            }
+            _ => false,
         }
     }
 

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
-use turno_broker::Settings;
 use turno_broker::config::{Config, Origin};
+use turno_broker::{Settings, ZmqAddress, ZmqEndpoint};
 use turno_proto::model::Code;
 
 use super::error::Failure;
@@ -20,6 +20,22 @@ pub(crate) fn access<'a>(tcp: impl Iterator<Item = &'a SocketAddr> + Clone) -> &
     } else {
         "Unix socket only: accessible to this user and root"
     }
+}
+
+/// The TCP addresses of endpoints that ask nobody who they are.
+pub(crate) fn open_to_all(endpoints: &[ZmqEndpoint]) -> Vec<SocketAddr> {
+    let listen: Vec<ZmqAddress> = endpoints.iter().map(|endpoint| endpoint.listen.clone()).collect();
+    open_now(endpoints, &listen)
+}
+
+/// The same with the addresses that they really have.
+pub(crate) fn open_now(endpoints: &[ZmqEndpoint], bound: &[ZmqAddress]) -> Vec<SocketAddr> {
+    let open = endpoints.iter().zip(bound).filter(|(endpoint, _)| endpoint.access.is_open());
+    let tcp = open.filter_map(|(_, address)| match address {
+        ZmqAddress::Tcp(address) => Some(*address),
+        ZmqAddress::Ipc(_) => None,
+    });
+    tcp.collect()
 }
 
 /// Somebody must be able to connect.

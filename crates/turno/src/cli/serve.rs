@@ -86,7 +86,8 @@ fn broker_settings(
     let typed = config.typed();
     let settings = typed.broker;
     if !args.insecure {
-        refuse_to_be_open(settings.listen.iter().chain(&settings.foreman), &invocation.words)?;
+        let open = exposure::open_to_all(&settings.zmq);
+        refuse_to_be_open(settings.listen.iter().chain(&settings.foreman).chain(&open), &invocation.words)?;
     }
     exposure::refuse_to_be_unreachable(&settings)?;
     let secret = secret("link", settings.links.secret.as_ref(), typed.link_secret_file.as_deref())?;
@@ -130,6 +131,7 @@ fn ready(bound: &Bound) -> Ready {
         listen,
         unix: bound.unix.as_ref().map(|path| path.display().to_string()),
         foreman: bound.foreman.first().map(ToString::to_string),
+        zmq: bound.zmq.iter().map(ToString::to_string).collect(),
         ring: bound.ring.as_ref().map(ToString::to_string),
     }
 }
@@ -153,6 +155,7 @@ fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
         ("broker", format!("{} (turno {VERSION})", settings.name)),
         ("native", listed(native)),
         ("job workers", listed(foreman)),
+        ("ZeroMQ", listed(bound.zmq.iter().map(ToString::to_string).collect())),
     ];
     if let (Some(ring), Some(address)) = (&settings.ring, &bound.ring) {
         let next = ring.next.as_ref().map(|(_, next)| format!(", joins at {next}")).unwrap_or_default();
@@ -168,7 +171,8 @@ fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
     } else {
         facts.push(("persistence", "memory only: messages do not survive a restart".to_owned()));
     }
-    facts.push(("security", exposure::access(bound.native.iter().chain(&bound.foreman)).to_owned()));
+    let open = exposure::open_now(&settings.zmq, &bound.zmq);
+    facts.push(("security", exposure::access(bound.native.iter().chain(&bound.foreman).chain(&open)).to_owned()));
     super::table::facts(&facts)
 }
 
@@ -275,6 +279,7 @@ mod tests {
         let bound = Bound {
             native: vec!["127.0.0.1:4711".parse().unwrap()],
             foreman: vec!["127.0.0.1:5429".parse().unwrap()],
+            zmq: vec!["tcp://127.0.0.1:7461".parse().unwrap()],
             unix: Some("/d/turno.sock".into()),
             ring: Some("127.0.0.1:8003".parse().unwrap()),
         };
@@ -283,7 +288,7 @@ mod tests {
             schema::line(&schema::envelope(&ready)),
             concat!(
                 r#"{"schema":"turno.ready/1","native":"127.0.0.1:4711","listen":["127.0.0.1:4711"],"#,
-                r#""unix":"/d/turno.sock","foreman":"127.0.0.1:5429","ring":"127.0.0.1:8003"}"#,
+                r#""unix":"/d/turno.sock","foreman":"127.0.0.1:5429","zmq":["tcp://127.0.0.1:7461"],"ring":"127.0.0.1:8003"}"#,
                 "\n"
             )
         );
@@ -292,16 +297,20 @@ mod tests {
     #[test]
     fn the_banner_tells_addresses_persistence_and_security() {
         let settings = settings();
-        let bound =
-            Bound { native: vec!["127.0.0.1:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
+        let bound = |native: &str| Bound {
+            native: vec![native.parse().unwrap()],
+            foreman: Vec::new(),
+            zmq: Vec::new(),
+            unix: None,
+            ring: None,
+        };
+        let (open, bound) = (bound("0.0.0.0:7460"), bound("127.0.0.1:7460"));
         let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
         let text = banner(&broker::Settings { data: None, ..settings.clone() }, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
-        let bound =
-            Bound { native: vec!["0.0.0.0:7460".parse().unwrap()], foreman: Vec::new(), unix: None, ring: None };
-        assert!(banner(&settings, &bound).contains("OPEN TO THE NETWORK"));
+        assert!(banner(&settings, &open).contains("OPEN TO THE NETWORK"));
     }
 }

@@ -15,15 +15,21 @@ impl Nonces {
     /// `None` if the system has no chance to give.
     pub(crate) fn next(&mut self) -> Option<Nonce> {
         let mut nonce = Nonce::default();
+        self.fill(&mut nonce)?;
+        Some(nonce)
+    }
+
+    /// Fills that with them; the number of bytes is a multiple of eight.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> Option<()> {
         match self {
-            Self::System => getrandom::fill(&mut nonce).ok()?,
+            Self::System => getrandom::fill(bytes).ok()?,
             Self::Seeded(state) => {
-                for piece in nonce.chunks_mut(8) {
+                for piece in bytes.chunks_exact_mut(8) {
                     piece.copy_from_slice(&splitmix(state).to_le_bytes());
                 }
             }
         }
-        Some(nonce)
+        Some(())
     }
 }
 

@@ -18,7 +18,7 @@ impl Lines {
     pub(in super::super) fn link_mut(&mut self, id: ConnId) -> Option<&mut LinkTalk> {
         match &mut self.get_mut(id).filter(|line| !line.is_doomed())?.talk {
             Talk::Link(talk) => Some(talk),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Ring(_) => None,
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Ring(_) | Talk::Zmtp(_) => None,
         }
     }
 

@@ -108,7 +108,7 @@ impl Lines {
     fn ring_mut(&mut self, id: ConnId) -> Option<&mut RingTalk> {
         match &mut self.get_mut(id).filter(|line| !line.is_doomed())?.talk {
             Talk::Ring(talk) => Some(talk),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) => None,
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Zmtp(_) => None,
         }
     }
 }

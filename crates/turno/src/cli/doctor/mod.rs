@@ -75,7 +75,8 @@ fn examine(data: &Path, live: Option<Live>, dead_max: u64, exposure: impl FnOnce
 /// Who may use a broker that is started with this configuration, and which files other users can get at.
 fn exposure(config: &Config, report: &mut Report) {
     let settings = config.typed();
-    let access = exposure::access(settings.broker.listen.iter().chain(&settings.broker.foreman));
+    let open = exposure::open_to_all(&settings.broker.zmq);
+    let access = exposure::access(settings.broker.listen.iter().chain(&settings.broker.foreman).chain(&open));
     // The flags that a broker was started with are not known here.
     report.ok("access", format!("as configured: {access}"));
     for Loose { path, what, mode, fix } in exposure::loose(config) {

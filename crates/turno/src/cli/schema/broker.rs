@@ -15,6 +15,8 @@ pub(crate) struct Ready {
     pub(crate) unix: Option<String>,
     /// The foreman's address.
     pub(crate) foreman: Option<String>,
+    /// Every address for ZeroMQ programs really bound.
+    pub(crate) zmq: Vec<String>,
     /// The ring's address.
     pub(crate) ring: Option<String>,
 }

@@ -21,8 +21,8 @@ use crate::cli::help;
         "turno serve --listen 127.0.0.1:0 --json",
         "turno serve --listen 0.0.0.0:7460 --insecure",
         "turno serve --memory",
-        "turno serve --listen none --foreman-listen none",
-        "turno serve --listen 127.0.0.1:7461 --name rb-2 --data rb-2 --link 127.0.0.1:7460",
+        "turno serve --listen none --foreman-listen none --zmq-listen none",
+        "turno serve --listen 127.0.0.1:7470 --name rb-2 --data rb-2 --link 127.0.0.1:7460",
         "turno serve --sid 1",
         "turno serve --sid 2 --ring-next 1@localhost",
         "turno serve --sid auto --ring-next 1@localhost",
@@ -38,6 +38,11 @@ pub(crate) struct ServeArgs {
     /// Address to listen on for job workers; repeatable, or none [default: 127.0.0.1:5429, or a free port if that is in use]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     foreman_listen: Vec<String>,
+
+    /// Address to listen on for ZeroMQ programs; repeatable; none: no listener [default: 127.0.0.1:7461, or a free port if in
+    /// use]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    zmq_listen: Vec<String>,
 
     /// Data directory [default: turno in the user's data directory]
     #[arg(long, value_name = "DIR")]
@@ -148,6 +153,7 @@ pub(super) fn flags(args: &ServeArgs) -> Vec<Flag> {
     let list = |items: &Vec<String>| (!items.is_empty()).then(|| Raw::List(items.clone()));
     put("--listen", "listen.native", list(&args.listen));
     put("--foreman-listen", "listen.foreman", list(&args.foreman_listen));
+    put("--zmq-listen", "listen.zmq", list(&args.zmq_listen));
     put("--data", "data", args.data.as_ref().map(|path| Raw::Text(path.display().to_string())));
     put("--memory", "persistence", args.memory.then(|| Raw::Text("memory".to_owned())));
     put("--name", "name", args.name.clone().map(Raw::Text));

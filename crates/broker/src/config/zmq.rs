@@ -1,0 +1,272 @@
+//! `[[zmq.endpoint]]`: places where ZeroMQ programs connect, beside the one of `listen.zmq`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use turno_proto::model::{Topic, limits};
+use turno_proto::zmtp::curve::{KeyPair, PublicKey};
+
+use super::file::raw;
+use super::kind::Kind;
+use super::nearest::nearest;
+use super::value::{Raw, Value};
+use super::{Config, Problem};
+use crate::zmq::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqRole};
+
+/// The list of tables.
+pub(super) const ENDPOINT: &str = "zmq.endpoint";
+
+const MECHANISMS: &[&str] = &["null", "plain", "curve"];
+const ROLES: &[&str] = &["client", "worker"];
+const SLOTS: Kind = Kind::Count { min: 1, max: 1_000_000 };
+const RETRIES: Kind = Kind::Count { min: 0, max: u8::MAX as u64 };
+
+/// One thing that can be set for an endpoint.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EndpointKey {
+    /// Its name.
+    pub name: &'static str,
+    /// What holds if it is not set.
+    pub default: &'static str,
+    /// What it does, in one line.
+    pub doc: &'static str,
+}
+
+/// Every key of `[[zmq.endpoint]]`.
+pub static ENDPOINT_KEYS: &[EndpointKey] = &[
+    key("listen", "", "address where programs connect: `tcp://127.0.0.1:7470` or `ipc:///run/turno/zmq`; must be set"),
+    key("name", "the address", "name, for people"),
+    key("queue", "zmq", "queue of the sockets that connect"),
+    key("role", "client", "whether DEALER sockets ask (`client`) or work (`worker`)"),
+    key("topic", "", "what is put before each topic of PUB and SUB sockets"),
+    key(
+        "slots",
+        "10; of a Majordomo worker 1",
+        "slots of DEALER, ROUTER and Majordomo workers and of PULL sockets; a REP socket has one",
+    ),
+    key("retries", "0", "redeliveries that a request may have when its worker is lost or fails"),
+    key(
+        "error-frame",
+        "none",
+        "first frame of the answer to a request that failed; without it there is no such answer",
+    ),
+    key("mechanism", "null", "`null`, `plain` or `curve`"),
+    key("users", "", "with `plain`: a table of names and passwords"),
+    key("secret-key", "", "with `curve`: the broker's secret key, 40 characters of Z85"),
+    key("secret-key-file", "", "a file with that key, in place of secret-key"),
+    key("client-keys", "", "with `curve`: the public keys of clients, or `any`"),
+];
+
+const fn key(name: &'static str, default: &'static str, doc: &'static str) -> EndpointKey {
+    EndpointKey { name, default, doc }
+}
+
+/// What is wrong, and where if it is in one key.
+type Wrong = (Option<Range<usize>>, String);
+
+/// Values of a table as they were found.
+struct Table<'a, 'b> {
+    keys: &'a DeTable<'b>,
+    wrong: Vec<Wrong>,
+}
+
+impl<'a, 'b> Table<'a, 'b> {
+    fn get(&self, name: &str) -> Option<(Range<usize>, &'a Spanned<DeValue<'b>>)> {
+        self.keys.iter().find(|(key, _)| key.get_ref() == name).map(|(key, value)| (key.span(), value))
+    }
+
+    /// A value, read by `read`. The error says what is expected.
+    fn read<T>(&mut self, name: &str, read: impl FnOnce(&Raw) -> Result<T, String>) -> Option<T> {
+        let (span, value) = self.get(name)?;
+        let raw = raw(value);
+        match read(&raw) {
+            Ok(value) => Some(value),
+            Err(expected) => {
+                let shown = if is_secret(name) { String::new() } else { format!(" = {raw}") };
+                self.wrong.push((Some(span), format!("{ENDPOINT}: {name}{shown}: expected {expected}")));
+                None
+            }
+        }
+    }
+
+    fn text(&mut self, name: &str, kind: Kind) -> Option<String> {
+        self.read(name, |raw| match kind.read(raw)? {
+            Value::Text(text) => Ok(text),
+            Value::Path(path) => Ok(path.display().to_string()),
+            other => Ok(other.to_string()),
+        })
+    }
+
+    fn wrong(&mut self, text: impl Into<String>) {
+        self.wrong.push((None, format!("{ENDPOINT}: {}", text.into())));
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    matches!(name, "users" | "secret-key")
+}
+
+/// One endpoint, or all that is wrong with it.
+pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
+    let mut table = Table { keys, wrong: Vec::new() };
+    for (key, _) in keys {
+        if !ENDPOINT_KEYS.iter().any(|known| known.name == key.get_ref()) {
+            let near = nearest(key.get_ref(), ENDPOINT_KEYS.iter().map(|key| key.name));
+            let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            table.wrong.push((Some(key.span()), format!("unknown key {ENDPOINT}.{}{near}", key.get_ref())));
+        }
+    }
+    let listen: Option<ZmqAddress> = table.read("listen", |raw| match raw {
+        Raw::Text(text) => text.parse().map_err(str::to_owned),
+        _ => Err(ZmqAddress::EXPECTED.to_owned()),
+    });
+    if table.get("listen").is_none() {
+        table.wrong("has no listen");
+    }
+    let topic = table.read("topic", |raw| match raw {
+        Raw::Text(text) if format!("{text}x").parse::<Topic>().is_ok() => Ok(text.clone()),
+        _ => Err("the beginning of a topic, as \"plant-1.\"".to_owned()),
+    });
+    let queue = table.text("queue", Kind::Queue).unwrap_or_else(|| "zmq".to_owned());
+    let role = match table.text("role", Kind::Choice(ROLES)).as_deref() {
+        Some("worker") => ZmqRole::Worker,
+        _ => ZmqRole::Client,
+    };
+    let slots = table.read("slots", |raw| match SLOTS.read(raw)? {
+        Value::Count(slots) => Ok(u32::try_from(slots).unwrap_or(u32::MAX)),
+        _ => Err(SLOTS.expected()),
+    });
+    let retries = table.read("retries", |raw| match RETRIES.read(raw)? {
+        Value::Count(retries) => Ok(u8::try_from(retries).unwrap_or(u8::MAX)),
+        _ => Err(RETRIES.expected()),
+    });
+    let (name, error_frame) = (table.text("name", Kind::Text), table.text("error-frame", Kind::Text));
+    let access = access(&mut table);
+    let (Some(listen), Some(access), true) = (listen, access, table.wrong.is_empty()) else { return Err(table.wrong) };
+    Ok(ZmqEndpoint {
+        name: name.unwrap_or_else(|| listen.to_string()),
+        role,
+        topic: topic.unwrap_or_default(),
+        slots,
+        retries: retries.unwrap_or_default(),
+        error_frame,
+        access,
+        ..ZmqEndpoint::new(listen, queue.parse().expect("a queue's name was read"))
+    })
+}
+
+fn access(table: &mut Table<'_, '_>) -> Option<ZmqAccess> {
+    let mechanism = table.text("mechanism", Kind::Choice(MECHANISMS)).unwrap_or_else(|| "null".to_owned());
+    let of_others: &[&str] = match mechanism.as_str() {
+        "plain" => &["secret-key", "secret-key-file", "client-keys"],
+        "curve" => &["users"],
+        _ => &["users", "secret-key", "secret-key-file", "client-keys"],
+    };
+    for name in of_others {
+        if let Some((span, _)) = table.get(name) {
+            table.wrong.push((Some(span), format!("{ENDPOINT}: {name} has no meaning with mechanism {mechanism}")));
+        }
+    }
+    match mechanism.as_str() {
+        "plain" => users(table).map(ZmqAccess::Plain),
+        "curve" => {
+            let (keys, clients) = (secret_key(table), client_keys(table));
+            Some(ZmqAccess::Curve { keys: keys?, clients: clients? })
+        }
+        _ => Some(ZmqAccess::Null),
+    }
+}
+
+fn users(table: &mut Table<'_, '_>) -> Option<BTreeMap<String, String>> {
+    let expected = "users: expected a table like { ann = \"her password\" }, each of at most 255 bytes";
+    let Some((_, DeValue::Table(users))) = table.get("users").map(|(span, value)| (span, value.get_ref())) else {
+        table.wrong(expected);
+        return None;
+    };
+    let pairs = users.iter().map(|(name, password)| match password.get_ref() {
+        DeValue::String(password) if name.get_ref().len() <= 255 && (1..=255).contains(&password.len()) => {
+            Some((name.get_ref().to_string(), password.to_string()))
+        }
+        _ => None,
+    });
+    let users: Option<BTreeMap<String, String>> = pairs.collect();
+    if users.as_ref().is_none_or(BTreeMap::is_empty) {
+        table.wrong(expected);
+        return None;
+    }
+    users
+}
+
+fn secret_key(table: &mut Table<'_, '_>) -> Option<KeyPair> {
+    let given = (table.text("secret-key", Kind::Text), table.text("secret-key-file", Kind::Path));
+    let text = match given {
+        (Some(text), None) => text,
+        (None, Some(path)) => match std::fs::read_to_string(&path) {
+            Ok(text) => text.trim_end().to_owned(),
+            Err(error) => {
+                table.wrong(format!("secret-key-file {path} cannot be read: {error}"));
+                return None;
+            }
+        },
+        _ => {
+            table.wrong("mechanism curve needs one of secret-key and secret-key-file");
+            return None;
+        }
+    };
+    match KeyPair::from_secret_text(&text) {
+        Ok(keys) => Some(keys),
+        Err(error) => {
+            table.wrong(error.to_string());
+            None
+        }
+    }
+}
+
+/// `Some(None)`: any key.
+fn client_keys(table: &mut Table<'_, '_>) -> Option<Option<Vec<PublicKey>>> {
+    let keys = table.read("client-keys", |raw| {
+        let expected = || "public keys of 40 characters, or \"any\"".to_owned();
+        match raw {
+            Raw::Text(text) if text == "any" => Ok(None),
+            Raw::List(keys) if !keys.is_empty() => {
+                let keys = keys.iter().map(|key| key.parse().map_err(|_| expected()));
+                keys.collect::<Result<Vec<PublicKey>, String>>().map(Some)
+            }
+            _ => Err(expected()),
+        }
+    });
+    if table.get("client-keys").is_none() {
+        table.wrong("mechanism curve needs client-keys: the public keys of clients, or \"any\"");
+    }
+    keys
+}
+
+/// What is wrong with all of them together.
+pub(super) fn check(endpoints: &[ZmqEndpoint], problems: &mut Vec<Problem>) {
+    let mut problem = |text| problems.push(Problem { place: None, text, typed: false, unreadable: None });
+    if endpoints.len() > limits::ZMQ_ENDPOINTS_MAX {
+        problem(format!("at most {} of [[{ENDPOINT}]] are possible", limits::ZMQ_ENDPOINTS_MAX));
+    }
+    let mut names = BTreeSet::new();
+    for endpoint in endpoints {
+        if !names.insert(&endpoint.name) {
+            problem(format!("two of [[{ENDPOINT}]] have the name {}", endpoint.name));
+        }
+    }
+}
+
+/// All endpoints of a broker: those of `listen.zmq`, and the tables.
+pub(super) fn all(config: &Config) -> Vec<ZmqEndpoint> {
+    let queue = config.text("zmq.queue");
+    let usual = config.listen("listen.zmq").into_iter().zip(1..).map(|(address, number)| ZmqEndpoint {
+        name: if number == 1 { "default".to_owned() } else { format!("default-{number}") },
+        or_free: config.is_default("listen.zmq"),
+        ..ZmqEndpoint::new(ZmqAddress::Tcp(address), queue.parse().expect("a queue's name was read"))
+    });
+    usual.chain(config.endpoints.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests;

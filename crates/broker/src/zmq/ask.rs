@@ -1,0 +1,89 @@
+//! REQ and DEALER sockets that ask.
+
+use turno_engine::{CallerWord, Input};
+use turno_proto::model::Outgoing;
+use turno_proto::zmtp::Message;
+
+use super::calls::{Call, Calls};
+use super::dialect::{HANDLE, Out, SETUP};
+use super::endpoint::Count;
+use super::frames::{Frames, delimited, envelope, part, payload_behind};
+
+/// The requests of one socket.
+#[derive(Debug)]
+pub(crate) struct Asks {
+    /// A REQ socket: the envelope ends with the first empty frame, and there must be one.
+    is_req: bool,
+    /// The engine knows the queue.
+    opened: bool,
+    calls: Calls,
+}
+
+impl Asks {
+    pub(super) fn new(is_req: bool) -> Self {
+        Self { is_req, opened: false, calls: Calls::default() }
+    }
+
+    /// Nothing came yet: the first message shows whether it is of another dialect.
+    pub(super) const fn is_new(&self) -> bool {
+        !self.opened
+    }
+
+    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) {
+        let Some(skip) = self.envelope_of(message) else { return out.count(Count::BadEnvelope) };
+        let Some(payload) = payload_behind(message, skip) else { return out.count(Count::BadEnvelope) };
+        if !self.opened {
+            self.opened = true;
+            out.open(SETUP, HANDLE, out.endpoint.settings().queue.clone());
+        }
+        let seq = self.calls.insert(Call::new(envelope(message, skip), None));
+        let retries = Some(out.endpoint.settings().retries);
+        let message = Outgoing { retries, ..Outgoing::new(seq, HANDLE, payload) };
+        out.put(Input::Request { conn: out.conn, message });
+    }
+
+    /// How many frames the envelope has.
+    fn envelope_of(&self, message: &Message) -> Option<usize> {
+        if self.is_req {
+            return delimited(message);
+        }
+        // A lone empty frame is a body.
+        let is_delimiter = message.part_count() > 1 && message.part(0).is_some_and(<[u8]>::is_empty);
+        Some(usize::from(is_delimiter))
+    }
+
+    pub(super) fn word(&mut self, seq: u32, word: CallerWord, out: &Out<'_>) -> Option<Frames> {
+        match word {
+            // A plain socket gets one answer.
+            CallerWord::Reply { more: true, payload } => {
+                self.calls.add_piece(seq, part(&payload).frames);
+                None
+            }
+            CallerWord::Reply { more: false, payload } => {
+                let mut call = self.calls.take(seq)?;
+                let pieces = call.take_pieces();
+                let mut frames = call.envelope;
+                frames.extend(pieces);
+                frames.extend(part(&payload).frames);
+                Some(frames)
+            }
+            CallerWord::Undelivered { code, payload } => {
+                let mut frames = self.calls.take(seq)?.envelope;
+                frames.extend(out.failure(code, &payload)?);
+                Some(frames)
+            }
+            CallerWord::Progress { .. }
+            | CallerWord::Delivered
+            | CallerWord::BroadcastAnswer(_)
+            | CallerWord::BroadcastEnd(_) => None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) const fn held_bytes(&self) -> usize {
+        self.calls.held_bytes()
+    }
+}

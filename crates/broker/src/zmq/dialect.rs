@@ -1,0 +1,291 @@
+//! What a ZeroMQ peer is to the engine, by its socket type and the role that its endpoint gives it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use turno_engine::{CallerWord, Deliver, Input, Lent, NativeEffect};
+use turno_proto::model::{Code, ConnId, Delivery, Mono, Outgoing, Payload, QueueName, Slots, limits};
+use turno_proto::zmtp::{Message, SocketType};
+
+use super::ask::Asks;
+use super::endpoint::{Count, Endpoint};
+use super::frames::{Frames, part, payload_behind};
+use super::mdp::{self, MdpClient, MdpWorker, Speaker};
+use super::settings::ZmqRole;
+use super::topics::{Subscribes, publication};
+use super::work::{Pulls, Works};
+
+/// The number of everything that is said to the engine before the first message. An error about it ends the connection.
+pub(super) const SETUP: u32 = u32::MAX;
+/// The handle of the one queue that a plain socket has.
+pub(super) const HANDLE: u32 = 0;
+
+/// Where a dialect puts what follows.
+#[derive(Debug)]
+pub(crate) struct Out<'a> {
+    pub(crate) conn: ConnId,
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) now: Mono,
+    pub(crate) inputs: &'a mut VecDeque<Input>,
+    /// Messages for the peer that no word of the engine is the reason for.
+    pub(crate) says: &'a mut Vec<Frames>,
+}
+
+impl Out<'_> {
+    pub(super) fn put(&mut self, input: Input) {
+        self.inputs.push_back(input);
+    }
+
+    pub(super) fn count(&self, what: Count) {
+        self.endpoint.count(what);
+    }
+
+    /// The queue is known by the handle from now on.
+    pub(super) fn open(&mut self, seq: u32, handle: u32, queue: QueueName) {
+        self.put(Input::Open { conn: self.conn, seq, handle, queue });
+    }
+
+    /// What a caller hears whose request failed; without a frame for that it is counted.
+    pub(super) fn failure(&self, code: Code, payload: &Payload) -> Option<Frames> {
+        let Some(first) = &self.endpoint.settings().error_frame else {
+            self.count(Count::Withheld);
+            return None;
+        };
+        let mut frames = vec![Bytes::copy_from_slice(first.as_bytes()), Bytes::from_static(code.name().as_bytes())];
+        if !payload.is_empty() {
+            frames.extend(part(payload).frames);
+        }
+        Some(frames)
+    }
+
+    /// The peer works on a queue.
+    pub(super) fn work(&mut self, queue: QueueName, slots: u32) {
+        let (conn, seq) = (self.conn, SETUP);
+        self.open(seq, HANDLE, queue);
+        self.put(Input::Register { conn, seq, slots: Slots::Limited(slots), name: String::new() });
+        self.put(Input::Consume { conn, seq, handle: HANDLE, exclusive: false });
+    }
+}
+
+/// The translator of one connection.
+#[derive(Debug)]
+pub(crate) enum Dialect {
+    Asks(Asks),
+    Works(Works),
+    Pushes(Pushes),
+    Pulls(Pulls),
+    Publishes,
+    Subscribes(Subscribes),
+    MdpClient(MdpClient),
+    MdpWorker(MdpWorker),
+}
+
+/// A PUSH socket.
+#[derive(Debug, Default)]
+pub(crate) struct Pushes {
+    seq: u32,
+    unstored: usize,
+}
+
+impl Dialect {
+    /// For a peer of that type. What a worker is to the engine is said at once, so that it gets work.
+    pub(crate) fn begin(theirs: SocketType, out: &mut Out<'_>) -> Self {
+        let settings = out.endpoint.settings();
+        let (slots, queue) = (settings.slots.unwrap_or(limits::ZMQ_SLOTS), settings.queue.clone());
+        match (theirs, settings.role) {
+            (SocketType::Req, _) => Self::Asks(Asks::new(true)),
+            (SocketType::Dealer, ZmqRole::Client) => Self::Asks(Asks::new(false)),
+            (SocketType::Rep | SocketType::Router, _) | (SocketType::Dealer, ZmqRole::Worker) => {
+                out.work(queue, if theirs == SocketType::Rep { 1 } else { slots });
+                Self::Works(Works)
+            }
+            (SocketType::Push, _) => {
+                out.open(SETUP, HANDLE, queue);
+                Self::Pushes(Pushes::default())
+            }
+            (SocketType::Pull, _) => {
+                out.work(queue, slots);
+                Self::Pulls(Pulls::default())
+            }
+            (SocketType::Pub | SocketType::Xpub, _) => Self::Publishes,
+            // A PAIR socket has no counterpart, so that its handshake fails.
+            (SocketType::Sub | SocketType::Xsub | SocketType::Pair, _) => Self::Subscribes(Subscribes::default()),
+        }
+    }
+
+    /// A message came. An error is why the connection ends.
+    pub(crate) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+        out.count(Count::Received);
+        if matches!(self, Self::Asks(asks) if asks.is_new()) {
+            match mdp::speaker(message, out.now) {
+                Some(Speaker::Client(client)) => *self = Self::MdpClient(client),
+                Some(Speaker::Worker(worker)) => *self = Self::MdpWorker(worker),
+                None => {}
+            }
+        }
+        match self {
+            Self::MdpClient(client) => client.hear(message, out),
+            Self::MdpWorker(worker) => return worker.hear(message, out),
+            Self::Asks(asks) => asks.hear(message, out),
+            Self::Works(works) => works.hear(message, out),
+            Self::Pushes(pushes) => pushes.hear(message, out),
+            Self::Publishes => match publication(message, &out.endpoint.settings().topic) {
+                Some(event) => out.put(Input::Publish { conn: out.conn, seq: 0, confirm: false, event }),
+                None => out.count(Count::BadTopic),
+            },
+            // What an XSUB socket says beside subscriptions is for nobody.
+            Self::Pulls(_) | Self::Subscribes(_) => out.count(Count::Refused),
+        }
+        Ok(())
+    }
+
+    /// Time passed. An error is why the connection ends. `read`: the peer is read from.
+    pub(crate) fn tick(&mut self, read: bool, out: &mut Out<'_>) -> Result<(), Code> {
+        match self {
+            Self::MdpWorker(worker) => worker.tick(read, out),
+            Self::Asks(_)
+            | Self::Works(_)
+            | Self::Pushes(_)
+            | Self::Pulls(_)
+            | Self::Publishes
+            | Self::Subscribes(_)
+            | Self::MdpClient(_) => Ok(()),
+        }
+    }
+
+    /// The peer wants publications that begin with these bytes, or wants them no more.
+    pub(crate) fn hear_subscription(&mut self, prefix: &[u8], wants: bool, out: &mut Out<'_>) {
+        if let Self::Subscribes(subscribes) = self {
+            subscribes.hear(prefix, wants, out);
+        }
+    }
+
+    /// A delivery as a message for the peer.
+    pub(crate) fn delivery(&self, deliver: &Deliver<Lent<'_>>) -> Option<Frames> {
+        match self {
+            Self::Works(works) => Some(works.delivery(deliver)),
+            Self::Pulls(_) => Some(Pulls::delivery(deliver)),
+            Self::MdpWorker(worker) => Some(worker.delivery(deliver)),
+            Self::Asks(_) | Self::Pushes(_) | Self::Publishes | Self::Subscribes(_) | Self::MdpClient(_) => None,
+        }
+    }
+
+    /// The delivery is among `waiting` bytes that wait to be written.
+    pub(crate) fn queued(&mut self, delivery: Delivery, waiting: usize) {
+        if let Self::Pulls(pulls) = self {
+            pulls.queued(delivery, waiting);
+        }
+    }
+
+    /// So many bytes were written to the peer.
+    pub(crate) fn wrote(&mut self, bytes: usize, out: &mut Out<'_>) {
+        if let Self::Pulls(pulls) = self {
+            pulls.wrote(bytes, out);
+        }
+    }
+
+    /// The engine's word about a message of the peer, as a message for it.
+    pub(crate) fn word(&mut self, seq: u32, word: CallerWord, out: &mut Out<'_>) -> Option<Frames> {
+        match self {
+            Self::Asks(asks) => asks.word(seq, word, out),
+            Self::MdpClient(client) => client.word(seq, word, out),
+            Self::Pushes(pushes) => {
+                if let CallerWord::Undelivered { .. } = word {
+                    pushes.ended();
+                    out.count(Count::Refused);
+                }
+                None
+            }
+            Self::Works(_) | Self::Pulls(_) | Self::Publishes | Self::Subscribes(_) | Self::MdpWorker(_) => None,
+        }
+    }
+
+    /// OK or ERROR of the engine. An error is why the connection ends.
+    pub(crate) fn answer(&mut self, seq: u32, result: Result<(), Code>, out: &mut Out<'_>) -> Result<(), Code> {
+        match result {
+            Err(code) if seq == SETUP => Err(code),
+            Err(_) => {
+                if let Self::MdpClient(client) = self
+                    && client.not_shown(seq, out)
+                {
+                    return Ok(());
+                }
+                out.count(Count::Refused);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// What the engine says to clients and workers alone. An error is why the connection ends.
+    pub(crate) fn native(&mut self, effect: &NativeEffect, out: &mut Out<'_>) -> Result<(), Code> {
+        let (conn, seq) = (out.conn, SETUP);
+        match *effect {
+            NativeEffect::Stored { .. } => {
+                if let Self::Pushes(pushes) = self {
+                    pushes.ended();
+                }
+            }
+            // Somebody has the queue to itself: this peer works on it as soon as it is free.
+            NativeEffect::QueueFull { handle, .. } => out.put(Input::QueueAvailableNotify { conn, seq, handle }),
+            NativeEffect::QueueAvailable { handle, .. } => {
+                out.put(Input::Consume { conn, seq, handle, exclusive: false });
+            }
+            // It cannot be told; when it has connected again it begins anew.
+            NativeEffect::CancelQueue { reason, .. } => return Err(reason),
+            NativeEffect::Admin { seq, ref answer } => {
+                if let Self::MdpClient(client) = self {
+                    client.shown(seq, answer, out);
+                }
+            }
+            NativeEffect::Consuming { .. } | NativeEffect::Pace => {}
+        }
+        Ok(())
+    }
+
+    /// Messages of the peer that are not ended: they limit what is read from it.
+    pub(crate) fn unended(&self) -> usize {
+        match self {
+            Self::Asks(asks) => asks.len(),
+            Self::MdpClient(client) => client.len(),
+            Self::Pushes(pushes) => pushes.unstored,
+            Self::Works(_) | Self::Pulls(_) | Self::Publishes | Self::Subscribes(_) | Self::MdpWorker(_) => 0,
+        }
+    }
+
+    /// Whether a message that the engine refuses is lost without anybody hearing of it.
+    pub(crate) const fn loses(&self) -> bool {
+        matches!(self, Self::Pushes(_))
+    }
+
+    /// Whether what comes are replies, which make room.
+    pub(crate) const fn settles(&self) -> bool {
+        matches!(self, Self::Works(_) | Self::MdpWorker(_))
+    }
+
+    /// Bytes that it keeps.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            Self::Asks(asks) => asks.held_bytes(),
+            Self::Subscribes(subscribes) => subscribes.held_bytes(),
+            Self::MdpClient(client) => client.held_bytes(),
+            Self::Works(_) | Self::Pushes(_) | Self::Pulls(_) | Self::Publishes | Self::MdpWorker(_) => 0,
+        }
+    }
+}
+
+impl Pushes {
+    fn hear(&mut self, message: &Message, out: &mut Out<'_>) {
+        let Some(payload) = payload_behind(message, 0) else { return };
+        self.seq = self.seq.wrapping_add(1) % SETUP;
+        self.unstored += 1;
+        out.put(Input::Send { conn: out.conn, message: Outgoing::new(self.seq, HANDLE, payload) });
+    }
+
+    const fn ended(&mut self) {
+        self.unstored = self.unstored.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

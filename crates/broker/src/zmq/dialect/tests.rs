@@ -1,0 +1,375 @@
+//! What peers say and what the engine hears; what the engine says and what peers hear.
+
+use bytes::Bytes;
+use turno_engine::{Event, EventRef, WorkerWord};
+use turno_proto::headers::{self, Headers};
+use turno_proto::model::{Cost, Durability, Filter, MessageId, Payload, Topic, limits};
+
+use super::super::endpoint::Endpoints;
+use super::super::event_frames;
+use super::super::settings::ZmqEndpoint;
+use super::*;
+
+pub(crate) const CONN: ConnId = ConnId { index: 3, generation: 9 };
+
+/// The frames of a message.
+type Parts = &'static [&'static [u8]];
+
+/// A dialect, and what it said to the engine.
+pub(crate) struct World {
+    pub(crate) dialect: Dialect,
+    endpoints: Endpoints,
+    now: Mono,
+    inputs: VecDeque<Input>,
+    says: Vec<Frames>,
+}
+
+impl World {
+    pub(crate) fn new(theirs: SocketType, settings: ZmqEndpoint) -> Self {
+        let endpoints = Endpoints::new(&[settings], 1 << 20, 0);
+        let (now, mut inputs, mut says) = (Mono::ZERO, VecDeque::new(), Vec::new());
+        let endpoint = endpoints.get(0).unwrap();
+        let mut out = Out { conn: CONN, endpoint, now, inputs: &mut inputs, says: &mut says };
+        let dialect = Dialect::begin(theirs, &mut out);
+        Self { dialect, endpoints, now, inputs, says }
+    }
+
+    fn of(theirs: SocketType) -> Self {
+        Self::new(theirs, settings())
+    }
+
+    pub(crate) fn with<R>(&mut self, with: impl FnOnce(&mut Dialect, &mut Out<'_>) -> R) -> R {
+        let endpoint = self.endpoints.get(0).unwrap();
+        let Self { dialect, now, inputs, says, .. } = self;
+        with(dialect, &mut Out { conn: CONN, endpoint, now: *now, inputs, says })
+    }
+
+    pub(crate) fn hear(&mut self, frames: &[&[u8]]) {
+        let message = Message::of(frames);
+        self.try_hear(&message).unwrap();
+    }
+
+    pub(crate) fn try_hear(&mut self, message: &Message) -> Result<(), Code> {
+        self.with(|dialect, out| dialect.hear(message, out))
+    }
+
+    /// So much time passes.
+    pub(crate) fn tick(&mut self, millis: u64) -> Result<(), Code> {
+        self.now = self.now.plus_millis(millis);
+        self.with(|dialect, out| dialect.tick(true, out))
+    }
+
+    /// What the peer was told by itself.
+    pub(crate) fn said(&mut self) -> Vec<Frames> {
+        std::mem::take(&mut self.says)
+    }
+
+    pub(crate) fn word(&mut self, seq: u32, word: CallerWord) -> Option<Frames> {
+        self.with(|dialect, out| dialect.word(seq, word, out))
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Input> {
+        self.inputs.drain(..).collect()
+    }
+
+    /// The numbers and payloads of requests.
+    fn requests(&mut self) -> Vec<(u32, Payload)> {
+        let requests = self.take().into_iter().filter_map(|input| match input {
+            Input::Request { message, .. } => Some((message.seq, message.payload)),
+            Input::Open { .. } => None,
+            other => panic!("{other:?}"),
+        });
+        requests.collect()
+    }
+
+    pub(crate) fn counted(&self, what: Count) -> u64 {
+        self.endpoints.get(0).unwrap().counted(what)
+    }
+}
+
+pub(crate) fn settings() -> ZmqEndpoint {
+    ZmqEndpoint::new("127.0.0.1:1".parse().unwrap(), "q".parse().unwrap())
+}
+
+pub(crate) fn reply(body: &'static [u8], more: bool) -> CallerWord {
+    CallerWord::Reply { more, payload: Payload::body(body) }
+}
+
+pub(crate) fn parted(lengths: &str, body: &[u8]) -> Payload {
+    headers::encode(&Headers::from([("parts".to_owned(), lengths.to_owned())]), body).unwrap()
+}
+
+pub(crate) fn deliver(payload: &Payload) -> Deliver<Lent<'_>> {
+    Deliver {
+        conn: CONN,
+        delivery: Delivery { index: 5, stamp: 6 },
+        handle: HANDLE,
+        id: MessageId::new(1, 2, 0),
+        attempt: 1,
+        cost: Cost::ONE,
+        deadline_ms: None,
+        wants_reply: true,
+        token: None,
+        payload: Lent { headers: payload.headers, bytes: &payload.bytes },
+    }
+}
+
+#[test]
+fn a_request_goes_to_the_queue_and_its_envelope_comes_back() {
+    let delimiter: Parts = &[b""];
+    let table: [(SocketType, Parts, Parts); 6] = [
+        (SocketType::Req, &[b"", b"hi"], delimiter),
+        (SocketType::Req, &[b"\0\0\0\x07", b"", b"hi"], &[b"\0\0\0\x07", b""]),
+        (SocketType::Dealer, &[b"hi"], &[]),
+        (SocketType::Dealer, &[b"", b"hi"], delimiter),
+        (SocketType::Dealer, &[b""], &[]),
+        (SocketType::Dealer, &[b"id", b"", b"hi"], &[]),
+    ];
+    for (theirs, message, envelope) in table {
+        let mut world = World::of(theirs);
+        assert_eq!(world.take(), [], "a queue is opened for who asks");
+        world.hear(message);
+        let requests = world.requests();
+        assert_eq!(requests.len(), 1, "{message:?}");
+        assert!(world.dialect.held_bytes() > 0 && world.dialect.unended() == 1);
+        let (seq, payload) = &requests[0];
+        let body = &message[envelope.len()..];
+        assert_eq!((payload.split().1, payload.headers), (Bytes::from(body.concat()), body.len() > 1));
+        let frames = world.word(*seq, CallerWord::Reply { more: false, payload: payload.clone() }).unwrap();
+        assert_eq!(frames, message, "{theirs}");
+        assert_eq!((world.dialect.held_bytes(), world.dialect.unended()), (0, 0));
+        assert_eq!(world.word(*seq, reply(b"again", false)), None, "one answer");
+    }
+}
+
+#[test]
+fn many_requests_are_told_apart() {
+    let mut world = World::of(SocketType::Dealer);
+    world.hear(&[b"", b"one"]);
+    world.hear(&[b"two"]);
+    let requests = world.requests();
+    let [(one, _), (two, _)] = requests[..] else { panic!("{requests:?}") };
+    assert_ne!(one, two);
+    assert_eq!(world.word(two, reply(b"2", false)).unwrap(), ["2"]);
+    assert_eq!(world.word(one, reply(b"1", false)).unwrap(), ["", "1"]);
+    assert_eq!(world.dialect.held_bytes(), 0);
+}
+
+#[test]
+fn a_reply_in_pieces_is_one_message() {
+    let mut world = World::of(SocketType::Req);
+    world.hear(&[b"", b"x"]);
+    let (seq, _) = world.requests()[0];
+    assert_eq!(world.word(seq, reply(b"a", true)), None);
+    let two = CallerWord::Reply { more: true, payload: parted("1 1", b"bc") };
+    assert_eq!(world.word(seq, two), None);
+    assert_eq!(world.word(seq, CallerWord::Progress { payload: Payload::default() }), None);
+    assert_eq!(world.word(seq, reply(b"d", false)).unwrap(), ["", "a", "b", "c", "d"]);
+    assert_eq!(world.dialect.held_bytes(), 0);
+}
+
+#[test]
+fn a_failure_is_withheld_and_counted_or_told_by_a_frame() {
+    let failed = || CallerWord::Undelivered { code: Code::TimedOut, payload: Payload::default() };
+    let mut world = World::of(SocketType::Req);
+    world.hear(&[b"", b"x"]);
+    let (seq, _) = world.requests()[0];
+    assert_eq!(world.word(seq, failed()), None);
+    assert_eq!((world.counted(Count::Withheld), world.dialect.unended()), (1, 0));
+    let told = ZmqEndpoint { error_frame: Some("ERROR".to_owned()), ..settings() };
+    let mut world = World::new(SocketType::Req, told);
+    world.hear(&[b"", b"x"]);
+    world.hear(&[b"", b"y"]);
+    let requests = world.requests();
+    assert_eq!(world.word(requests[0].0, failed()).unwrap(), ["", "ERROR", "timed_out"]);
+    let payload = parted("2 1", b"why");
+    let word = CallerWord::Undelivered { code: Code::Failed, payload };
+    assert_eq!(world.word(requests[1].0, word).unwrap(), ["", "ERROR", "failed", "wh", "y"]);
+    assert_eq!(world.counted(Count::Withheld), 0);
+}
+
+#[test]
+fn what_has_no_valid_envelope_is_dropped_and_counted() {
+    let long = vec![7; limits::ZMQ_ENVELOPE_BYTES_MAX + 1];
+    let bad: [&[&[u8]]; 3] = [&[b"no delimiter"], &[b""], &[&long, b"", b"x"]];
+    let mut world = World::of(SocketType::Req);
+    bad.iter().for_each(|message| world.hear(message));
+    assert_eq!((world.take(), world.counted(Count::BadEnvelope)), (vec![], 3));
+    let mut worker = World::of(SocketType::Rep);
+    worker.take();
+    let bad: [&[&[u8]]; 4] = [&[b"12345678"], &[b"1234567", b"", b"x"], &[b"", b"x"], &[b"x", b"12345678", b"", b"y"]];
+    bad.iter().for_each(|message| worker.hear(message));
+    assert_eq!((worker.take(), worker.counted(Count::BadEnvelope)), (vec![], 4));
+}
+
+/// REP has one slot, DEALER and ROUTER those of the endpoint; the reply settles.
+#[test]
+fn workers_register_and_settle_by_their_reply() {
+    let worker = |slots| ZmqEndpoint { role: ZmqRole::Worker, slots: Some(slots), ..settings() };
+    let table = [
+        (SocketType::Rep, settings(), 1),
+        (SocketType::Router, settings(), limits::ZMQ_SLOTS),
+        (SocketType::Dealer, worker(3), 3),
+    ];
+    for (theirs, settings, slots) in table {
+        let mut world = World::new(theirs, settings);
+        let (conn, seq) = (CONN, SETUP);
+        let setup = [
+            Input::Open { conn, seq, handle: HANDLE, queue: "q".parse().unwrap() },
+            Input::Register { conn, seq, slots: Slots::Limited(slots), name: String::new() },
+            Input::Consume { conn, seq, handle: HANDLE, exclusive: false },
+        ];
+        assert_eq!(world.take(), setup, "{theirs}");
+        let payload = parted("1 2", b"abc");
+        let frames = world.dialect.delivery(&deliver(&payload)).unwrap();
+        assert_eq!(frames[1..], ["", "a", "bc"]);
+        world.hear(&[&frames[0], b"", b"x", b"", b"y"]);
+        let payload = parted("1 0 1", b"xy");
+        let delivery = Delivery { index: 5, stamp: 6 };
+        assert_eq!(world.take(), [Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload })]);
+        world.hear(&[&frames[0], b""]);
+        let empty = Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: Payload::default() });
+        assert_eq!(world.take(), [empty], "an envelope alone is an empty reply");
+        assert!(world.dialect.settles());
+        assert_eq!(
+            world.with(|dialect, out| dialect.answer(SETUP, Err(Code::TooManyQueues), out)),
+            Err(Code::TooManyQueues)
+        );
+    }
+}
+
+/// A worker waits for a queue that another has to itself; one that was dropped from its queue begins anew.
+#[test]
+fn a_queue_that_is_taken_is_waited_for() {
+    let mut world = World::of(SocketType::Rep);
+    world.take();
+    let (conn, seq, handle) = (CONN, SETUP, HANDLE);
+    let full = NativeEffect::QueueFull { seq, handle };
+    assert_eq!(world.with(|dialect, out| dialect.native(&full, out)), Ok(()));
+    assert_eq!(world.take(), [Input::QueueAvailableNotify { conn, seq, handle }]);
+    let free = NativeEffect::QueueAvailable { seq, handle };
+    assert_eq!(world.with(|dialect, out| dialect.native(&free, out)), Ok(()));
+    assert_eq!(world.take(), [Input::Consume { conn, seq, handle, exclusive: false }]);
+    let dropped = NativeEffect::CancelQueue { handle, reason: Code::TimedOut };
+    assert_eq!(world.with(|dialect, out| dialect.native(&dropped, out)), Err(Code::TimedOut));
+}
+
+/// PULL has no acknowledgement: done when all bytes are written, and not earlier.
+#[test]
+fn a_pull_socket_has_done_its_work_when_it_was_written() {
+    let mut world = World::of(SocketType::Pull);
+    assert_eq!(world.take().len(), 3);
+    let payload = parted("1 2", b"abc");
+    assert_eq!(world.dialect.delivery(&deliver(&payload)).unwrap(), ["a", "bc"]);
+    let delivery = |stamp| Delivery { index: 1, stamp };
+    world.with(|dialect, out| dialect.wrote(50, out));
+    world.dialect.queued(delivery(1), 10);
+    world.dialect.queued(delivery(2), 25);
+    for (bytes, acked) in [(9, None), (1, Some(1)), (14, None), (1, Some(2))] {
+        world.with(|dialect, out| dialect.wrote(bytes, out));
+        let acked = acked.map(|stamp| Input::worker(CONN, delivery(stamp), WorkerWord::Ack));
+        assert_eq!(world.take(), acked.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_is_pushed_is_sent_and_counts_until_it_is_stored() {
+    let mut world = World::of(SocketType::Push);
+    assert_eq!(world.take().len(), 1);
+    for frames in [&[&b"one"[..]][..], &[b"", b"two"]] {
+        world.hear(frames);
+    }
+    let inputs = world.take();
+    let [Input::Send { message: one, .. }, Input::Send { message: two, .. }] = &inputs[..] else {
+        panic!("{inputs:?}")
+    };
+    assert_eq!((&one.payload, &two.payload), (&Payload::body("one"), &parted("0 3", b"two")));
+    assert_eq!((one.handle, world.dialect.unended()), (HANDLE, 2));
+    let id = MessageId::new(1, 1, 0);
+    let stored = NativeEffect::Stored { seq: one.seq, id, durability: Durability::Memory, duplicate: false };
+    world.with(|dialect, out| dialect.native(&stored, out)).unwrap();
+    assert_eq!(world.word(two.seq, CallerWord::undelivered(Code::OverMemory)), None);
+    assert_eq!((world.dialect.unended(), world.counted(Count::Refused)), (0, 1));
+}
+
+fn published(message: &[&[u8]], prefix: &str) -> Option<Event> {
+    let mut world = World::new(SocketType::Pub, ZmqEndpoint { topic: prefix.to_owned(), ..settings() });
+    world.hear(message);
+    let inputs = world.take();
+    assert_eq!(world.counted(Count::BadTopic) == 1, inputs.is_empty());
+    inputs.into_iter().next().map(|input| match input {
+        Input::Publish { event, confirm: false, .. } => event,
+        other => panic!("{other:?}"),
+    })
+}
+
+/// What one socket publishes another of the same endpoint gets, frame by frame.
+#[test]
+fn what_is_published_comes_out_as_it_was() {
+    let table: [(&[&[u8]], &str, &str); 6] = [
+        (&[b"news.a", b"body"], "", "news.a"),
+        (&[b"news.a", b"x", b"", b"y"], "", "news.a"),
+        (&[b"news.a", b"body"], "plant-1.", "plant-1.news.a"),
+        (&[b"10001 80 20"], "", "10001"),
+        (&[b"status"], "p.", "p.status"),
+        (&["wetter.köln".as_bytes(), b""], "", "wetter.köln"),
+    ];
+    for (message, prefix, topic) in table {
+        let event = published(message, prefix).unwrap();
+        assert_eq!(event.topic.as_str(), topic);
+        assert_eq!(event_frames(EventRef::from(&event), prefix), message);
+    }
+    let bad: [&[&[u8]]; 6] =
+        [&[b""], &[b"", b"x"], &[b"two words", b"x"], &[b"a..b", b"x"], &[b"\xff\xfe", b"x"], &[b"a.*", b"x"]];
+    for message in bad {
+        assert_eq!(published(message, ""), None, "{message:?}");
+    }
+    let topic: Topic = "a.b".parse().unwrap();
+    assert_eq!(event_frames(EventRef::passing(&topic, false, b"x"), ""), ["a.b", "x"], "of a native publisher");
+}
+
+#[test]
+fn subscriptions_are_prefixes() {
+    let mut world = World::new(SocketType::Sub, ZmqEndpoint { topic: "p.".to_owned(), ..settings() });
+    let mut said = |prefix: &[u8], wants| {
+        world.with(|dialect, out| dialect.hear_subscription(prefix, wants, out));
+        let told = world.take().into_iter().map(|input| match input {
+            Input::Subscribe { filter: Filter::Prefix(prefix), or_close: false, .. } => {
+                format!("+{}", prefix.escape_ascii())
+            }
+            Input::Unsubscribe { filter: Filter::Prefix(prefix), .. } => format!("-{}", prefix.escape_ascii()),
+            other => panic!("{other:?}"),
+        });
+        told.collect::<Vec<_>>().concat()
+    };
+    let table: [(&[u8], bool, &str); 11] = [
+        (b"a", true, "+p.a"),
+        (b"a", true, ""),
+        (b"a 8", true, ""),
+        (b"", true, "+p."),
+        (b"\xff", true, "+p.\\xff"),
+        (b"a", false, ""),
+        (b"a", false, ""),
+        (b"a 9", false, "-p.a"),
+        (b"a", false, ""),
+        (b"", false, "-p."),
+        (&[b'x'; limits::TOPIC_BYTES_MAX], true, ""),
+    ];
+    for (prefix, wants, expected) in table {
+        assert_eq!(said(prefix, wants), expected, "{} {wants}", prefix.escape_ascii());
+    }
+    assert_eq!(world.counted(Count::BadTopic), 1);
+    world.hear(&[b"an XSUB socket may say this"]);
+    assert_eq!((world.take(), world.counted(Count::Refused)), (vec![], 1));
+}
+
+/// 100,000 subscriptions of one peer: as many as a connection may have, the others are counted.
+#[test]
+fn subscriptions_have_a_limit() {
+    let mut world = World::of(SocketType::Sub);
+    for number in 0..100_000_u32 {
+        world.with(|dialect, out| dialect.hear_subscription(number.to_string().as_bytes(), true, out));
+    }
+    assert_eq!(world.take().len() + usize::try_from(world.counted(Count::Refused)).unwrap(), 100_000);
+    assert!(world.dialect.held_bytes() <= limits::SUBSCRIPTIONS_MAX * 128);
+}

@@ -1,0 +1,21 @@
+//! The gateway for ZeroMQ programs: what their sockets say becomes inputs of the engine, and effects become messages.
+//!
+//! An [`Endpoint`] is a place where ZeroMQ peers connect, with the queue and topics that its peers have to do with. A dialect
+//! translates for one connection. It keeps envelopes and numbers, and decides nothing about queues. Nothing here knows sockets
+//! or bytes: the switchboard has the connection, and `turno_proto::zmtp` its protocol.
+
+mod ask;
+mod calls;
+mod dialect;
+mod endpoint;
+mod frames;
+mod mdp;
+mod settings;
+mod topics;
+mod work;
+
+pub(crate) use self::dialect::{Dialect, Out};
+pub use self::endpoint::Endpoints;
+pub(crate) use self::endpoint::{Count, Endpoint};
+pub use self::settings::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqRole};
+pub(crate) use self::topics::event_frames;

@@ -1,0 +1,248 @@
+//! What is set for one endpoint.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use turno_proto::model::QueueName;
+use turno_proto::zmtp::curve::{KeyPair, PublicKey};
+use turno_proto::zmtp::{Credentials, Security};
+
+/// One endpoint for ZeroMQ programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZmqEndpoint {
+    /// Its name, for people.
+    pub name: String,
+    /// Where peers connect; port 0: the system chooses one.
+    pub listen: ZmqAddress,
+    /// If the address is taken, a free port takes its place.
+    pub or_free: bool,
+    /// What DEALER sockets are: they can ask and they can work.
+    pub role: ZmqRole,
+    /// The queue of plain sockets.
+    pub queue: QueueName,
+    /// What is put before each topic of PUB and SUB sockets; may be empty.
+    pub topic: String,
+    /// Slots of workers other than REP; `None`: the usual number of each kind.
+    pub slots: Option<u32>,
+    /// Redeliveries that a request may have when its worker is lost or fails.
+    pub retries: u8,
+    /// The first frame of an answer that says why a request failed; `None`: such answers are withheld, and counted.
+    pub error_frame: Option<String>,
+    /// Who may connect, and how that is shown.
+    pub access: ZmqAccess,
+}
+
+impl ZmqEndpoint {
+    /// An endpoint at an address, with a queue, open to all.
+    pub fn new(listen: ZmqAddress, queue: QueueName) -> Self {
+        Self {
+            name: "default".to_owned(),
+            listen,
+            or_free: false,
+            role: ZmqRole::Client,
+            queue,
+            topic: String::new(),
+            slots: None,
+            retries: 0,
+            error_frame: None,
+            access: ZmqAccess::Null,
+        }
+    }
+}
+
+/// An address as ZeroMQ writes it: `tcp://127.0.0.1:7461` or `ipc:///run/turno.zmq`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ZmqAddress {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Ipc(PathBuf),
+}
+
+impl ZmqAddress {
+    /// What one looks like, for the end of "expected …".
+    pub const EXPECTED: &'static str = "an address like \"tcp://127.0.0.1:7461\" or \"ipc:///run/turno/zmq\"";
+}
+
+impl fmt::Display for ZmqAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "tcp://{address}"),
+            Self::Ipc(path) => write!(f, "ipc://{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for ZmqAddress {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(path) = text.strip_prefix("ipc://") {
+            // A name that begins with @ is an abstract one.
+            let is_path = !path.is_empty() && !path.starts_with('@') && path != "*";
+            return is_path.then(|| Self::Ipc(PathBuf::from(path))).ok_or(Self::EXPECTED);
+        }
+        let place = text.strip_prefix("tcp://").unwrap_or(text);
+        // Other names would make the meaning depend on a name server.
+        let local = place.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+        let local = local.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+        local.or_else(|| place.parse().ok()).map(Self::Tcp).ok_or(Self::EXPECTED)
+    }
+}
+
+/// What sockets are that can be both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZmqRole {
+    /// They ask.
+    #[default]
+    Client,
+    /// They work.
+    Worker,
+}
+
+impl ZmqRole {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+/// Who may connect.
+#[derive(Clone)]
+pub enum ZmqAccess {
+    /// NULL: everybody.
+    Null,
+    /// PLAIN: these users, each with a password.
+    Plain(BTreeMap<String, String>),
+    /// CURVE: clients that know the public key of this pair, and have one of these keys; `None`: any key.
+    Curve {
+        /// The keys of the broker.
+        keys: KeyPair,
+        /// The public keys of clients.
+        clients: Option<Vec<PublicKey>>,
+    },
+}
+
+impl ZmqAccess {
+    /// What the end of the broker is in the handshake.
+    pub(super) fn security(&self) -> Security {
+        match self {
+            Self::Null => Security::Null,
+            Self::Plain(_) => Security::PlainServer,
+            Self::Curve { keys, .. } => Security::CurveServer(keys.clone()),
+        }
+    }
+
+    /// Whether a client that showed this may connect.
+    pub(super) fn accepts(&self, shown: &Credentials) -> bool {
+        match (self, shown) {
+            (Self::Null, _) => true,
+            (Self::Plain(users), Credentials::Plain { user, password }) => {
+                let known = std::str::from_utf8(user).ok().and_then(|user| users.get(user));
+                known.is_some_and(|known| is_same(known.as_bytes(), password))
+            }
+            (Self::Curve { clients, .. }, Credentials::Curve { key }) => {
+                clients.as_ref().is_none_or(|clients| clients.contains(key))
+            }
+            (Self::Plain(_) | Self::Curve { .. }, _) => false,
+        }
+    }
+
+    /// Whether everybody may connect who reaches the address.
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differs = one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differs) == 0
+}
+
+/// Passwords and secret keys are not shown.
+impl fmt::Debug for ZmqAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.security().mechanism().name())
+    }
+}
+
+impl PartialEq for ZmqAccess {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Plain(one), Self::Plain(other)) => one == other,
+            (Self::Curve { keys: one, clients }, Self::Curve { keys: other, clients: others }) => {
+                one.public() == other.public() && clients == others
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for ZmqAccess {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_zeromq() {
+        let table = [
+            ("tcp://127.0.0.1:7461", Some("tcp://127.0.0.1:7461")),
+            ("127.0.0.1:0", Some("tcp://127.0.0.1:0")),
+            ("tcp://localhost:1", Some("tcp://127.0.0.1:1")),
+            ("tcp://[::1]:1", Some("tcp://[::1]:1")),
+            ("ipc:///run/x", Some("ipc:///run/x")),
+            ("ipc://", None),
+            ("ipc://@x", None),
+            ("ipc://*", None),
+            ("tcp://*:7461", None),
+            ("tcp://eth0:7461", None),
+            ("inproc://x", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(
+                text.parse::<ZmqAddress>().ok().map(|address| address.to_string()).as_deref(),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_may_connect() {
+        let shows = |user: &str, password: &str| Credentials::Plain {
+            user: user.as_bytes().into(),
+            password: password.as_bytes().into(),
+        };
+        let keys = KeyPair::from_secret([1; 32]);
+        let (friend, stranger) = (KeyPair::from_secret([2; 32]).public(), KeyPair::from_secret([3; 32]).public());
+        let plain = ZmqAccess::Plain(BTreeMap::from([("ann".to_owned(), "secret".to_owned())]));
+        let curve = ZmqAccess::Curve { keys: keys.clone(), clients: Some(vec![friend]) };
+        let table = [
+            (&plain, shows("ann", "secret"), true),
+            (&plain, shows("ann", "secre"), false),
+            (&plain, shows("ann", "secret2"), false),
+            (&plain, shows("bob", "secret"), false),
+            (&plain, shows("", ""), false),
+            (&plain, Credentials::Curve { key: friend }, false),
+            (&curve, Credentials::Curve { key: friend }, true),
+            (&curve, Credentials::Curve { key: stranger }, false),
+            (&curve, shows("ann", "secret"), false),
+            (&ZmqAccess::Curve { keys, clients: None }, Credentials::Curve { key: stranger }, true),
+        ];
+        for (access, shown, expected) in table {
+            assert_eq!(access.accepts(&shown), expected, "{access:?} {shown:?}");
+        }
+        let shown = format!("{plain:?} {curve:?}");
+        assert_eq!(shown, "PLAIN CURVE", "no secrets");
+    }
+}

@@ -1,0 +1,62 @@
+//! Sockets that work: REP, DEALER and ROUTER reply; a PULL socket has done its work when it was written to.
+
+use std::collections::VecDeque;
+
+use turno_engine::{Deliver, Input, Lent, WorkerWord};
+use turno_proto::model::Delivery;
+use turno_proto::zmtp::Message;
+
+use super::dialect::Out;
+use super::endpoint::Count;
+use super::frames::{Frames, delimited, delivery_of, envelope_of, part_lent, payload_behind};
+
+/// A worker that replies. The number of a delivery is its envelope, so that nothing has to be kept.
+#[derive(Debug)]
+pub(crate) struct Works;
+
+impl Works {
+    #[expect(clippy::unused_self, reason = "what a worker is told is its own business")]
+    pub(super) fn delivery(&self, deliver: &Deliver<Lent<'_>>) -> Frames {
+        let mut frames = envelope_of(deliver.delivery);
+        frames.extend(part_lent(deliver.payload).frames);
+        frames
+    }
+
+    #[expect(clippy::unused_self, reason = "as above")]
+    pub(super) fn hear(&self, message: &Message, out: &mut Out<'_>) {
+        let delivery = message.part(0).and_then(delivery_of);
+        let (Some(delivery), Some(skip)) = (delivery, delimited(message)) else { return out.count(Count::BadEnvelope) };
+        let payload = payload_behind(message, skip).unwrap_or_default();
+        // The engine knows whether it is this worker's, and counts it if not.
+        out.put(Input::worker(out.conn, delivery, WorkerWord::Reply { more: false, payload }));
+    }
+}
+
+/// A PULL socket.
+#[derive(Debug, Default)]
+pub(crate) struct Pulls {
+    /// Bytes that were written to it.
+    written: u64,
+    /// Deliveries that are not written, and how many bytes are when they are.
+    unwritten: VecDeque<(u64, Delivery)>,
+}
+
+impl Pulls {
+    pub(super) fn delivery(deliver: &Deliver<Lent<'_>>) -> Frames {
+        part_lent(deliver.payload).frames
+    }
+
+    pub(super) fn queued(&mut self, delivery: Delivery, waiting: usize) {
+        self.unwritten.push_back((self.written + waiting as u64, delivery));
+    }
+
+    pub(super) fn wrote(&mut self, bytes: usize, out: &mut Out<'_>) {
+        self.written += bytes as u64;
+        while let Some((end, delivery)) = self.unwritten.front().copied()
+            && end <= self.written
+        {
+            self.unwritten.pop_front();
+            out.put(Input::worker(out.conn, delivery, WorkerWord::Ack));
+        }
+    }
+}
