@@ -87,6 +87,37 @@ def ask(socket):
     assert socket.recv() == b"bye"
 
 
+def shout(socket):
+    for _ in range(3):
+        socket.send(b"good morning")
+        assert socket.recv_multipart() == [b"GOOD MORNING"]
+
+
+def flood(socket):
+    """More in flight than any worker has slots."""
+    bodies = [[b"%d" % number, b"x" * (number % 300)] for number in range(2_000)]
+    for body in bodies:
+        socket.send_multipart(body)
+    assert sorted(socket.recv_multipart() for _ in bodies) == sorted(bodies)
+    socket.send(b"bye")
+    assert socket.recv() == b"bye"
+
+
+def ask_twice(socket):
+    """The second request is for a broker that has come again: nothing is sent before that is known."""
+    socket.send(b"one")
+    assert socket.recv() == b"one"
+    socket.immediate = True
+    monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+    monitor.rcvtimeo = PATIENCE_MS
+    while recv_monitor_message(monitor)["event"] != zmq.EVENT_DISCONNECTED:
+        pass
+    while recv_monitor_message(monitor)["event"] != zmq.EVENT_HANDSHAKE_SUCCEEDED:
+        pass
+    socket.send(b"bye")
+    assert socket.recv() == b"bye"
+
+
 def answer(socket):
     while True:
         parts = socket.recv_multipart()
@@ -117,6 +148,21 @@ def subscribe(socket):
     assert socket.recv_multipart() == [b"news.a", b"wanted"]
     socket.setsockopt(zmq.UNSUBSCRIBE, b"news.")
     assert socket.recv_multipart() == [b"end"]
+
+
+def tell_news(socket):
+    """The first publication waits for the subscription of the broker, which wants everything."""
+    assert socket.recv() == b"\x01"
+    socket.send_multipart([b"news.a", b"", b"wanted"])
+    socket.send_multipart([b"other", b"not wanted"])
+    socket.send_multipart([b"no topic", b"not wanted"])
+    socket.send_multipart([b"weather 8 degrees"])
+
+
+def hear_news(socket):
+    assert socket.recv_multipart() == [b"news.a", b"", b"wanted"]
+    assert socket.recv_multipart() == [b"weather 8 degrees"]
+    assert socket.recv_multipart() == [b"end", b"of a native client"]
 
 
 def main():

@@ -94,7 +94,7 @@ pub static KEYS: &[Key] = &[
         name: "listen.zmq",
         kind: Kind::Listen,
         default: Preset::Text("127.0.0.1:7461"),
-        doc: "addresses of the listener for ZeroMQ programs; port 0 takes a free one, and so does the default if it is taken; none: \
+        doc: "addresses of the ZeroMQ listener; port 0 selects a free port, as does the default if it is in use; none: \
               only the endpoints in [[zmq.endpoint]]",
     },
     Key {

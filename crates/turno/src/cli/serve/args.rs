@@ -39,8 +39,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     foreman_listen: Vec<String>,
 
-    /// Address to listen on for ZeroMQ programs; repeatable; none: no listener [default: 127.0.0.1:7461, or a free port if in
-    /// use]
+    /// Address to listen on for ZeroMQ programs; repeatable, or none [default: 127.0.0.1:7461, or a free port if in use]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     zmq_listen: Vec<String>,
 
