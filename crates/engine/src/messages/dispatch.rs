@@ -124,7 +124,8 @@ impl Messages {
         {
             let message = &self.messages[head];
             if message.flags.has(Flags::ABANDONED) {
-                // There may be many of them in a row, and the queue goes on when it has lost them.
+                // There may be many of them in a row, and the queue goes on when it has lost them. Nobody is kept for them.
+                self.release_reservation(number);
                 return false;
             }
             if message.past_deadline(self.now) {

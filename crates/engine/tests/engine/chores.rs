@@ -67,6 +67,26 @@ fn nobody_works_for_a_caller_that_is_gone() {
     assert_eq!((desk.status().ready, desk.counters().cancelled), (0, 1));
 }
 
+/// Proves I11: a worker that was kept for a costly head is everybody's again if it becomes too small for the head while that
+/// has lost its caller and waits for its end.
+#[test]
+fn nobody_too_small_is_kept_for_a_caller_that_is_gone() {
+    let mut desk = desk();
+    let (client, other) = (desk.client(), desk.client());
+    let worker = desk.worker(3, &["q", "other"]);
+    assert_eq!(desk.request(other, ask(1, "other", "busy")), [turn(worker, "busy").of("other")]);
+    for seq in 1..=2 {
+        assert_eq!(desk.request(client, ask(seq, "nobody's", "first")), []);
+    }
+    assert_eq!(desk.request(client, ask(3, "q", "dear").cost(3)), []);
+    assert_eq!(desk.request(other, ask(2, "other", "next")), [], "the worker is kept for the costly head");
+    assert_eq!(desk.leave(client), []);
+    assert_eq!(desk.status().ready, 2, "the costly one is next to end");
+    assert_eq!(desk.resize(worker, 2), Ok(vec![turn(worker, "next").of("other")]));
+    assert_eq!(desk.pass(1), []);
+    assert_eq!(desk.status().ready, 0);
+}
+
 /// Proves S2.16 and S2.17: a drain gives waiting requests back two by two, and is over after the last of them.
 #[test]
 fn a_drain_gives_back_by_portions() {
