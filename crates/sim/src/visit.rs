@@ -49,7 +49,9 @@ impl Heard {
     fn of(frame: &Frame<'_>) -> Self {
         match frame {
             Frame::Config { config, .. } => Self::Config { heartbeat_ms: config.heartbeat_ms },
-            Frame::Deliver(deliver) => Self::Work { delivery: deliver.delivery, is_broadcast: deliver.cost == Cost::Broadcast },
+            Frame::Deliver(deliver) => {
+                Self::Work { delivery: deliver.delivery, is_broadcast: deliver.cost == Cost::Broadcast }
+            }
             Frame::Reply { .. } => Self::Reply,
             Frame::BroadcastEnd { end, .. } => Self::End { consumers: end.consumers },
             Frame::Fenced { word: Word::Ok { .. }, .. } => Self::Alone,

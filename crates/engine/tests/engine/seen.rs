@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-use turno_engine::{CallerWord, Deliver, Drained, Effect, HostEffect, NativeEffect, PeerEffect};
-use turno_proto::model::admin::AdminAnswer;
+use turno_engine::{CallerWord, Deliver, Drained, Effect, HostEffect, PeerEffect};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Cost, Payload};
 
 /// The deadline of a request that names none.

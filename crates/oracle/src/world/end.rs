@@ -153,9 +153,13 @@ impl World {
     }
 
     fn check_answered(&self) {
-        assert_eq!(self.oracle.unanswered().map(|(seq, _)| seq).collect::<Vec<u32>>(), [], "every request ends");
-        assert_eq!(self.oracle.unconfirmed(), [], "every send is answered");
-        assert_eq!(self.oracle.open_casts(), [], "every broadcast ends");
+        assert_eq!(
+            self.oracle.unanswered().map(|(seq, _)| seq).collect::<Vec<u32>>(),
+            [0_u32; 0],
+            "every request ends"
+        );
+        assert_eq!(self.oracle.unconfirmed(), [0_u32; 0], "every send is answered");
+        assert_eq!(self.oracle.open_casts(), [0_u32; 0], "every broadcast ends");
     }
 
     /// Every stored send is settled, cancelled, expired, waiting, held or dead, and nothing else.

@@ -151,8 +151,15 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     let at_worker =
         Reason::AtWorker { worker: WorkerId(42), name: "w1".to_owned(), since_seconds: Seconds::from_millis(1_500) };
     let name = || "w1".to_owned();
-    let dropped =
-        Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 1, dropped: 4, not_reading: 0, brokers: 0 };
+    let busy = |probing, dropped, not_reading, brokers| Reason::AllBusy {
+        workers: 2,
+        used: 20,
+        ahead: 3,
+        probing,
+        dropped,
+        not_reading,
+        brokers,
+    };
     let crossed = MessageView { worker: None, ..running() };
     let stopping_far = MessageView { worker: None, ..stopping.clone() };
     let came = MessageView { came_by: vec!["rb-1".to_owned(), "00000000002a".to_owned()], ..running() };
@@ -175,22 +182,10 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         ),
         ("answer_message_workers_greeting", waiting(), Reason::WorkersGreeting { workers: 2 }),
         ("answer_message_workers_draining", waiting(), Reason::WorkersDraining { workers: 2 }),
-        (
-            "answer_message_all_busy",
-            waiting(),
-            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, not_reading: 0, brokers: 0 },
-        ),
-        ("answer_message_all_busy_dropped", waiting(), dropped),
-        (
-            "answer_message_all_busy_far",
-            waiting(),
-            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, not_reading: 0, brokers: 2 },
-        ),
-        (
-            "answer_message_all_busy_unread",
-            waiting(),
-            Reason::AllBusy { workers: 2, used: 20, ahead: 3, probing: 0, dropped: 0, not_reading: 1, brokers: 0 },
-        ),
+        ("answer_message_all_busy", waiting(), busy(0, 0, 0, 0)),
+        ("answer_message_all_busy_dropped", waiting(), busy(1, 4, 0, 0)),
+        ("answer_message_all_busy_far", waiting(), busy(0, 0, 0, 2)),
+        ("answer_message_all_busy_unread", waiting(), busy(0, 0, 1, 0)),
         ("answer_message_links_down", waiting(), Reason::LinksDown { down: 1, wanted: 2 }),
         ("answer_message_far_busy", waiting(), Reason::FarBusy { brokers: 2, used: 20, ahead: 3 }),
         ("answer_message_too_long", waiting(), Reason::TooLong { bytes: 70_000, largest: 65_536 }),
