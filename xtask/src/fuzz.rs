@@ -178,7 +178,7 @@ impl Crash {
                 "CRASH of {target}: the input is {path}\n\
                  again: cargo +{nightly} fuzz run --fuzz-dir fuzz {target} {path}\n\
                  smaller: cargo +{nightly} fuzz tmin --fuzz-dir fuzz {target} {path}\n\
-                 then mend it, write the plain test that would have found it, and copy the input to fuzz/corpus/{target}/"
+                 then fix it, write the plain test that would have found it, and copy the input to fuzz/corpus/{target}/"
             ),
             None => format!("CRASH of {target}: it wrote no input; what it said is above"),
         }

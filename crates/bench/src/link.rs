@@ -87,7 +87,7 @@ impl Link {
         self.answered(due).await
     }
 
-    /// A second hold on the socket, for whoever writes while another reads.
+    /// A second hold on the socket, for anyone who writes while another reads.
     pub(crate) fn stream(&self) -> Rc<TcpStream> {
         Rc::clone(&self.stream)
     }

@@ -40,7 +40,7 @@ use clap::{Parser as _, ValueEnum as _};
 use fastrand::Rng;
 
 use crate::options::{Options, Other, Wanted};
-use crate::overload::hands;
+use crate::overload::job_workers;
 use crate::peers::install;
 use crate::report::{Head, LeftOut, Report};
 use crate::rules::canceller::Way;
@@ -64,9 +64,9 @@ fn run(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let figures = match words[..] {
         ["relay"] => return relay::run(),
-        ["hands", address, micros] => return hands::run(address.parse()?, micros.parse()?),
+        ["hands", address, micros] => return job_workers::run(address.parse()?, micros.parse()?),
         ["hold", system, address] => return takeover::hold(named(system)?, address.parse()?),
-        ["crew", foreman, workers] => return farm::crew::run(foreman.parse()?, workers.parse()?),
+        ["shared rota", foreman, workers] => return farm::workers::run(foreman.parse()?, workers.parse()?),
         ["stamp"] => return rules::standby::stamp(),
         ["canceller", way, address] => {
             return rules::canceller::run(Way::from_str(way, false).ok().context("no such way")?, address.parse()?);

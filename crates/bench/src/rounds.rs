@@ -22,7 +22,7 @@ struct Entry {
     failure: Option<String>,
 }
 
-/// Runs all rounds of one work. Whoever fails once is left out from then on, and the reason kept.
+/// Runs all rounds of one work. Anyone who fails once is left out from then on, and the reason kept.
 pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut Rng) -> WorkResult {
     let runs = work.rounds(options.runs);
     let suited = systems.iter().filter(|system| work.suits(**system));
@@ -86,7 +86,7 @@ fn measure_beside_relay(
     }
 }
 
-/// The relay's own line: all its rounds, whoever they stood beside.
+/// The relay's own line: all its rounds, no matter who they stood beside.
 fn relay_result(entries: &[Entry]) -> Option<SystemResult> {
     let mut rounds: Vec<Round> = Vec::new();
     for round in entries.iter().flat_map(|entry| &entry.rounds) {

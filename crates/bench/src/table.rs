@@ -80,7 +80,7 @@ pub(crate) fn work(result: &WorkResult) -> String {
 
 pub(crate) fn fairness(fairness: &Fairness) -> String {
     let Fairness { relay_over_redis, at_least, is_fair } = fairness;
-    let words = if *is_fair { "the relay is fair" } else { "the relay is the one to mend" };
+    let words = if *is_fair { "the relay is fair" } else { "the relay is the one to fix" };
     format!("relay's W2 rate / Redis' {relay_over_redis}, wanted ≥ {at_least}: {words}")
 }
 
@@ -150,6 +150,6 @@ W2  requests; 2 rounds: median (lowest to highest)
             fairness(&Fairness { relay_over_redis, at_least: 2.2, is_fair: median >= 2.2 })
         };
         assert_eq!(fair(2.5), "relay's W2 rate / Redis' 2.50, wanted ≥ 2.2: the relay is fair");
-        assert!(fair(2.0).ends_with("the relay is the one to mend"));
+        assert!(fair(2.0).ends_with("the relay is the one to fix"));
     }
 }

@@ -49,7 +49,7 @@ impl Diary {
         Some((conn, Visitor::of(engine, conn)))
     }
 
-    /// The input was dealt with: whoever is there now and was not before has come.
+    /// The input was dealt with: anyone who is there now and was not before has come.
     pub(super) fn worker_after(&mut self, engine: &Engine, conn: ConnId, before: Option<Visitor>) {
         let (came, who) = match (before, Visitor::of(engine, conn)) {
             (None, Some(who)) => (true, who),

@@ -14,11 +14,11 @@ use tracing::{error, warn};
 use turno_engine::{Deliver, Drained, Engine, Event, Input, Lent, Listener, PeerEffect, Peers};
 use turno_proto::model::{Code, ConnId, limits};
 
+use super::connections::{Door, EngineHandle as _, LocalEngine, RingReport};
 use super::keeper::Keep as _;
 use super::log_limit;
 use super::ringways::{RingWays, dials_for};
 use super::router::{Letter, RouterThread, Stream, Workplace};
-use super::switchboard::{Desk as _, Door, EngineDesk, RingReport};
 use super::tasks::Tasks;
 use super::timer::Timer;
 use super::turn::{Budget, Turn, work_of, work_of_copies, work_of_events};
@@ -36,7 +36,7 @@ pub(super) struct Dispatcher {
     pub(super) timer: Timer,
     /// The engine said that the drain is over.
     pub(super) drained: Notify,
-    /// The node of the ring has something to say to whoever runs the broker.
+    /// The node of the ring has something to say to anyone who runs the broker.
     pub(super) ring: Notify,
     /// A router ended as it was told to.
     finished: Notify,
@@ -45,7 +45,7 @@ pub(super) struct Dispatcher {
 
 #[derive(Debug)]
 struct State {
-    desk: EngineDesk,
+    engine_handle: LocalEngine,
     out: Outward,
     routers: Vec<RouterThread>,
     running: usize,
@@ -72,12 +72,12 @@ pub(super) struct Bag {
 
 impl Dispatcher {
     /// Starts so many routers.
-    pub(super) fn start(desk: EngineDesk, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
+    pub(super) fn start(engine_handle: LocalEngine, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
         let mask = (1 << workplace.bits) - 1;
         let by_router = (0..routers).map(|_| Bag::default()).collect();
         let (dialling, ring) = (BTreeSet::new(), RingWays::default());
         let out = Outward { by_router, mask, copies: 0, dialling, ring };
-        let state = State { desk, out, routers: Vec::new(), running: routers };
+        let state = State { engine_handle, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
             state: RefCell::new(state),
@@ -151,7 +151,7 @@ impl Dispatcher {
     async fn replace(&self, number: u32) -> oneshot::Receiver<()> {
         let mask = self.state.borrow().out.mask;
         let lost: Vec<ConnId> =
-            self.state.borrow().desk.engine.connections().filter(|conn| conn.index & mask == number).collect();
+            self.state.borrow().engine_handle.engine.connections().filter(|conn| conn.index & mask == number).collect();
         error!(router = number, connections = lost.len(), "a network thread failed; its connections are closed");
         self.handle_all(lost.into_iter().map(|conn| Input::Disconnected { conn }));
         let dialled: Vec<u32> = {
@@ -191,9 +191,9 @@ impl Dispatcher {
 
     fn handle_some(&self, mut inputs: impl Iterator<Item = Input>, budget: &mut Budget) {
         let mut state = self.state.borrow_mut();
-        let State { desk, out, routers, .. } = &mut *state;
+        let State { engine_handle, out, routers, .. } = &mut *state;
         let now = self.workplace.clock.now();
-        desk.share_memory(&self.workplace.meter);
+        engine_handle.share_memory(&self.workplace.meter);
         while !budget.is_spent()
             && let Some(input) = inputs.next()
         {
@@ -204,26 +204,26 @@ impl Dispatcher {
             if !out.ring.lets_in(&input, out.mask, &mut out.by_router) {
                 continue;
             }
-            desk.put(now, input, out);
-            budget.spend(work_of_events(std::mem::take(&mut out.copies), desk.take_matches()));
+            engine_handle.put(now, input, out);
+            budget.spend(work_of_events(std::mem::take(&mut out.copies), engine_handle.take_matches()));
         }
-        desk.share_memory(&self.workplace.meter);
-        desk.keeper.post();
+        engine_handle.share_memory(&self.workplace.meter);
+        engine_handle.keeper.post();
         for (router, Bag { letters, bytes }) in routers.iter().zip(&mut out.by_router) {
             router.letters.post(letters, std::mem::take(bytes));
         }
-        self.timer.look(desk.engine.next_deadline());
-        if desk.drained().is_some() {
+        self.timer.look(engine_handle.engine.next_deadline());
+        if engine_handle.drained().is_some() {
             self.drained.notify_one();
         }
-        if desk.has_ring_reports() {
+        if engine_handle.has_ring_reports() {
             self.ring.notify_one();
         }
     }
 
-    /// What the node of the ring said to whoever runs the broker, since the last call.
+    /// What the node of the ring said to anyone who runs the broker, since the last call.
     pub(super) fn take_ring_reports(&self) -> Vec<RingReport> {
-        self.state.borrow_mut().desk.take_ring_reports()
+        self.state.borrow_mut().engine_handle.take_ring_reports()
     }
 
     /// Gives a new connection to the router that has the fewest.
@@ -244,17 +244,17 @@ impl Dispatcher {
     }
 
     pub(super) fn drained(&self) -> Option<Drained> {
-        self.state.borrow().desk.drained()
+        self.state.borrow().engine_handle.drained()
     }
 
     /// Looks at the engine.
     pub(super) fn with_engine<R>(&self, look: impl FnOnce(&Engine) -> R) -> R {
-        look(&self.state.borrow().desk.engine)
+        look(&self.state.borrow().engine_handle.engine)
     }
 
     /// The engine with its keeper and its archive, for a moment.
-    pub(super) fn with_desk<R>(&self, with: impl FnOnce(&mut EngineDesk) -> R) -> R {
-        with(&mut self.state.borrow_mut().desk)
+    pub(super) fn with_engine_handle<R>(&self, with: impl FnOnce(&mut LocalEngine) -> R) -> R {
+        with(&mut self.state.borrow_mut().engine_handle)
     }
 
     /// Lets every router write its last words, and waits for their ends.
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
     use crate::archive::Archivist;
     use crate::clock::Clock;
-    use crate::switchboard::{LinkSettings, Nonces};
+    use crate::connections::{LinkSettings, Nonces};
     use crate::zmq::Endpoints;
 
     fn dispatcher(routers: usize) -> Rc<Dispatcher> {
@@ -354,7 +354,7 @@ mod tests {
         let meter = crate::memory::Meter::new(&limits);
         let workplace = Workplace { clock, limits, config, links: links(), ring: None, zmq, bits: 1, accepted, meter };
         let engine = Engine::new(Settings::default(), clock.now());
-        Dispatcher::start(EngineDesk::new(engine, None, Archivist::in_memory()), workplace, routers).unwrap()
+        Dispatcher::start(LocalEngine::new(engine, None, Archivist::in_memory()), workplace, routers).unwrap()
     }
 
     fn links() -> LinkSettings {

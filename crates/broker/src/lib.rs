@@ -27,7 +27,7 @@
 //! queues or messages.
 //!
 //! A `router`'s `reader` takes what a connection sent (at most 64 KiB a turn, and no more work than a `turn` may be), the
-//! [`switchboard`] runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
+//! [`connections`] runs it through the connection's `Session` and turns frames into inputs (`inward`), the engine makes
 //! effects of them, `outward` writes those into out-buffers, and `flush` gives each connection one write per tick.
 //!
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
@@ -39,6 +39,7 @@
 pub mod archive;
 mod clock;
 pub mod config;
+pub mod connections;
 mod data;
 mod diary;
 mod dispatcher;
@@ -57,7 +58,6 @@ mod router;
 mod run;
 mod settings;
 mod shell;
-pub mod switchboard;
 mod tasks;
 mod timer;
 mod turn;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tracing::warn;
 
+use super::connections::Door;
 use super::error::ServeError;
 use super::log_limit::{self, Kind};
 use super::router::Stream;
 use super::run::listen_on;
 use super::shell::Shell;
-use super::switchboard::Door;
 use super::zmq::{ZmqAddress, ZmqEndpoint};
 
 /// How long to wait when the system has no room for another connection.

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(all, (0..10_000).collect::<Vec<_>>());
     }
 
-    /// Whoever posts too much waits until it is taken.
+    /// Anyone who posts too much waits until it is taken.
     #[test]
     fn a_full_mailbox_has_no_room_until_it_is_emptied() {
         let mailbox = Arc::new(Mailbox::new());

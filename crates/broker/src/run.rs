@@ -16,6 +16,7 @@ use turno_proto::native::{Config, Credentials, Identity};
 
 use super::archive::Archivist;
 use super::clock::Clock;
+use super::connections::{Door, LinkSettings, LocalEngine, Nonces, RingWireSettings};
 use super::data::DataDirectory;
 use super::error::ServeError;
 use super::keeper::{self, Keeper};
@@ -23,7 +24,6 @@ use super::listen::{self, accept_tcp, accept_unix};
 use super::ring::{self, Why};
 use super::settings::Settings;
 use super::shell::Shell;
-use super::switchboard::{Door, EngineDesk, LinkSettings, Nonces, RingWireSettings};
 use crate::files::{raise_file_limit, too_few_files};
 use crate::zmq::{Endpoints, ZmqAddress};
 
@@ -122,8 +122,8 @@ pub(super) async fn serve_here(
     let store = directory.as_ref().map(DataDirectory::store).transpose()?;
     let archive = directory.as_ref().map(DataDirectory::archive).transpose()?;
     let run = random();
-    let (desk, ring) = desk_of(&settings, run, &bound, store.as_deref(), archive.as_deref(), clock)?;
-    let shell = shell_of(&settings, run, &bound, clock, desk, ring)?;
+    let (engine_handle, ring) = engine_handle_of(&settings, run, &bound, store.as_deref(), archive.as_deref(), clock)?;
+    let shell = shell_of(&settings, run, &bound, clock, engine_handle, ring)?;
     accept_at(&shell, members, Door::Ring);
     let opens = || {
         accept_at(&shell, tcp, Door::Native);
@@ -185,7 +185,7 @@ fn logged(error: ServeError) -> ServeError {
     error
 }
 
-/// Whoever comes there is let in.
+/// Anyone who comes there is let in.
 fn accept_at(shell: &Shell, listeners: impl IntoIterator<Item = TcpListener>, door: Door) {
     for listener in listeners {
         shell.spawn(accept_tcp(shell.clone(), listener, door));
@@ -193,20 +193,20 @@ fn accept_at(shell: &Shell, listeners: impl IntoIterator<Item = TcpListener>, do
 }
 
 /// The engine with what it had when it last ended, and the way to the disk.
-fn desk_of(
+fn engine_handle_of(
     settings: &Settings,
     run: u64,
     bound: &Bound,
     store: Option<&Path>,
     archive: Option<&Path>,
     clock: Clock,
-) -> Result<(EngineDesk, Option<RingWireSettings>), ServeError> {
+) -> Result<(LocalEngine, Option<RingWireSettings>), ServeError> {
     let (engine, keeper, ring) = engine_of(settings, run, bound, store, clock)?;
     let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
         let directory = archive.map(Path::to_owned).unwrap_or_default();
         ServeError::Archive { directory, source }
     })?;
-    Ok((EngineDesk::new(engine, keeper, archivist), ring))
+    Ok((LocalEngine::new(engine, keeper, archivist), ring))
 }
 
 fn engine_of(
@@ -252,7 +252,7 @@ fn engine_of(
     Ok((engine, Some(keeper), wire))
 }
 
-/// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; whoever comes new
+/// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; anyone who comes new
 /// is sent on), and lets the last answers be written.
 async fn until_stopped(
     shell: &Shell,
@@ -293,7 +293,7 @@ fn shell_of(
     run: u64,
     bound: &Bound,
     clock: Clock,
-    desk: EngineDesk,
+    engine_handle: LocalEngine,
     ring: Option<RingWireSettings>,
 ) -> Result<Shell, ServeError> {
     let brokers = match settings.brokers.as_slice() {
@@ -318,7 +318,7 @@ fn shell_of(
     let credentials = Credentials::new(identity, settings.links.secret.clone());
     let links = LinkSettings { credentials, nonces: Nonces::System };
     let zmq = Endpoints::new(&settings.zmq, limits.frame_bytes_max, config.heartbeat_ms);
-    Shell::start(clock, desk, limits, config, links, ring, zmq, routers)
+    Shell::start(clock, engine_handle, limits, config, links, ring, zmq, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
 }
 
@@ -383,7 +383,7 @@ impl Stop {
             }
             Self::Told { over: true, .. } => std::future::pending().await,
             Self::Told { told, over } => {
-                // A dropped sender means the same as a used one: whoever embeds the broker is gone.
+                // A dropped sender means the same as a used one: anyone who embeds the broker is gone.
                 let _ = told.await;
                 *over = true;
                 0

@@ -11,13 +11,13 @@ use turno_proto::native::Config;
 
 use super::archive::Archivist;
 use super::clock::Clock;
+use super::connections::{Connections, Door, Drained, LinkSettings, LocalEngine, Nonces, RingReport, RingWireSettings};
 use super::diary;
 use super::dispatcher::Dispatcher;
 use super::keeper::Keeper;
 use super::keeper::StoreError;
 use super::memory::Meter;
 use super::router::{Router, Stream, Workplace};
-use super::switchboard::{Door, Drained, EngineDesk, LinkSettings, Nonces, RingReport, RingWireSettings, Switchboard};
 use super::zmq::Endpoints;
 
 /// A running broker.
@@ -33,7 +33,7 @@ impl Shell {
     #[expect(clippy::too_many_arguments, reason = "each is a part of a broker that is there once")]
     pub(super) fn start(
         clock: Clock,
-        desk: EngineDesk,
+        engine_handle: LocalEngine,
         limits: Limits,
         config: Config,
         links: LinkSettings,
@@ -42,19 +42,19 @@ impl Shell {
         routers: usize,
     ) -> io::Result<Self> {
         let shell = if routers <= 1 {
-            let mut switchboard = Switchboard::with_engine(desk, limits, config);
-            switchboard.set_links(links);
-            switchboard.set_zmq(zmq, Nonces::System);
+            let mut connections = Connections::with_engine(engine_handle, limits, config);
+            connections.set_links(links);
+            connections.set_zmq(zmq, Nonces::System);
             if let Some(ring) = ring {
-                switchboard.set_ring(ring);
+                connections.set_ring(ring);
             }
-            Self::One(Router::start(clock, switchboard, Arc::new(AtomicUsize::new(0))))
+            Self::One(Router::start(clock, connections, Arc::new(AtomicUsize::new(0))))
         } else {
             let bits = usize::BITS - (routers - 1).leading_zeros();
             let accepted = Arc::new(AtomicU32::new(0));
             let meter = Meter::new(&limits);
             let workplace = Workplace { clock, limits, config, links, ring, zmq, bits, accepted, meter };
-            Self::Many(Dispatcher::start(desk, workplace, routers)?)
+            Self::Many(Dispatcher::start(engine_handle, workplace, routers)?)
         };
         shell.keep_time(clock);
         shell.hear_archive();
@@ -94,7 +94,7 @@ impl Shell {
     pub(super) async fn drained(&self) -> Drained {
         loop {
             let (drained, notified) = match self {
-                Self::One(router) => (router.state().switchboard.drained(), router.drained.notified()),
+                Self::One(router) => (router.state().connections.drained(), router.drained.notified()),
                 Self::Many(dispatcher) => (dispatcher.drained(), dispatcher.drained.notified()),
             };
             if let Some(drained) = drained {
@@ -104,11 +104,11 @@ impl Shell {
         }
     }
 
-    /// Waits for what the node of the ring says to whoever runs the broker; in order.
+    /// Waits for what the node of the ring says to anyone who runs the broker; in order.
     pub(super) async fn ring_reports(&self) -> Vec<RingReport> {
         loop {
             let (reports, notified) = match self {
-                Self::One(router) => (router.state().switchboard.take_ring_reports(), router.ring.notified()),
+                Self::One(router) => (router.state().connections.take_ring_reports(), router.ring.notified()),
                 Self::Many(dispatcher) => (dispatcher.take_ring_reports(), dispatcher.ring.notified()),
             };
             if !reports.is_empty() {
@@ -129,15 +129,15 @@ impl Shell {
     /// Looks at the engine.
     pub(super) fn with_engine<R>(&self, look: impl FnOnce(&Engine) -> R) -> R {
         match self {
-            Self::One(router) => look(router.state().switchboard.engine()),
+            Self::One(router) => look(router.state().connections.engine()),
             Self::Many(dispatcher) => dispatcher.with_engine(look),
         }
     }
 
     fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<Keeper>) -> R) -> R {
         match self {
-            Self::One(router) => with(router.state().switchboard.keeper_mut()),
-            Self::Many(dispatcher) => dispatcher.with_desk(|desk| with(&mut desk.keeper)),
+            Self::One(router) => with(router.state().connections.keeper_mut()),
+            Self::Many(dispatcher) => dispatcher.with_engine_handle(|engine_handle| with(&mut engine_handle.keeper)),
         }
     }
 
@@ -157,8 +157,8 @@ impl Shell {
 
     fn with_archivist<R>(&self, with: impl FnOnce(&mut Archivist) -> R) -> R {
         match self {
-            Self::One(router) => with(router.state().switchboard.archivist_mut()),
-            Self::Many(dispatcher) => dispatcher.with_desk(|desk| with(&mut desk.archivist)),
+            Self::One(router) => with(router.state().connections.archivist_mut()),
+            Self::Many(dispatcher) => dispatcher.with_engine_handle(|engine_handle| with(&mut engine_handle.archivist)),
         }
     }
 
@@ -178,8 +178,8 @@ impl Shell {
     /// Logs what has changed since the last look.
     pub(super) fn keep_diary(&self) {
         match self {
-            Self::One(router) => router.state().switchboard.keep_diary(),
-            Self::Many(dispatcher) => dispatcher.with_desk(EngineDesk::keep_diary),
+            Self::One(router) => router.state().connections.keep_diary(),
+            Self::Many(dispatcher) => dispatcher.with_engine_handle(LocalEngine::keep_diary),
         }
     }
 

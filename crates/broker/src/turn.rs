@@ -1,7 +1,7 @@
 //! A connection's turn: how much of what it sent is dealt with before others are heard.
 
-use turno_engine::ring::{RingInput, RingWord};
-use turno_engine::{Input, LinkWord};
+use turno_engine::ring::{RingInput, RingMessage};
+use turno_engine::{Input, LinkMessage};
 use turno_proto::model::limits::{
     READ_BYTES, TURN_WORK, TURN_WORK_CANCEL, TURN_WORK_COPIES, TURN_WORK_HEAVY, TURN_WORK_MATCHES,
 };
@@ -34,9 +34,9 @@ impl Budget {
 pub(super) fn work_of(input: &Input) -> u32 {
     match input {
         // One that is not an event is about many queues, brokers or workers.
-        Input::Link { word, .. } if !matches!(**word, LinkWord::Event(_)) => TURN_WORK_HEAVY,
+        Input::Link { word, .. } if !matches!(**word, LinkMessage::Event(_)) => TURN_WORK_HEAVY,
         // One that is not a publication is about the circle.
-        Input::Ring { input } if !matches!(input, RingInput::Word { word: RingWord::Publish(_), .. }) => {
+        Input::Ring { input } if !matches!(input, RingInput::Word { word: RingMessage::Publish(_), .. }) => {
             TURN_WORK_HEAVY
         }
         Input::Admin { call, .. } if call.is_about_many() => TURN_WORK,

@@ -1,6 +1,6 @@
 //! `docs/reference/protocol`, claim by claim where a stranger would otherwise have to guess: bytes in, bytes out.
 
-use turno_broker::switchboard::{Door, Switchboard, Turn};
+use turno_broker::connections::{Connections, Door, Turn};
 use turno_engine::Settings;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::QueueSettings;
@@ -10,20 +10,20 @@ use turno_proto::native::{
 };
 
 /// A broker in memory.
-fn board() -> Switchboard {
+fn board() -> Connections {
     let limits = Limits::default();
     let config = Config { broker: "b".into(), ..Config::of(&limits) };
-    Switchboard::new(Mono::ZERO, Settings { limits, ..Settings::default() }, config)
+    Connections::new(Mono::ZERO, Settings { limits, ..Settings::default() }, config)
 }
 
 /// A new connection that writes all of this in one go.
-fn dial(board: &mut Switchboard, frames: &[Frame<'_>]) -> ConnId {
+fn dial(board: &mut Connections, frames: &[Frame<'_>]) -> ConnId {
     let conn = board.accept(Mono::ZERO, "here".into(), Door::Native).expect("room for one more");
     write(board, conn, frames);
     conn
 }
 
-fn write(board: &mut Switchboard, conn: ConnId, frames: &[Frame<'_>]) {
+fn write(board: &mut Connections, conn: ConnId, frames: &[Frame<'_>]) {
     let mut bytes = Vec::new();
     frames.iter().for_each(|frame| encode(frame, &mut bytes));
     let mut turn = board.take(Mono::ZERO, conn, &bytes);
@@ -34,11 +34,11 @@ fn write(board: &mut Switchboard, conn: ConnId, frames: &[Frame<'_>]) {
 }
 
 /// Reads everything that waits: types and numbers of the frames, in order.
-fn read(board: &mut Switchboard, conn: ConnId) -> Vec<(Kind, u32)> {
+fn read(board: &mut Connections, conn: ConnId) -> Vec<(Kind, u32)> {
     read_frames(board, conn, |frame, seq| (frame.kind(), seq))
 }
 
-fn read_frames<T>(board: &mut Switchboard, conn: ConnId, each: impl Fn(Frame<'_>, u32) -> T) -> Vec<T> {
+fn read_frames<T>(board: &mut Connections, conn: ConnId, each: impl Fn(Frame<'_>, u32) -> T) -> Vec<T> {
     let bytes = board.unwritten(conn).to_vec();
     board.wrote(Mono::ZERO, conn, bytes.len());
     let (mut rest, mut found) = (&bytes[..], Vec::new());

@@ -177,7 +177,7 @@ fn refused(ring: RingConfig, routers: usize) -> Code {
 
 /// A broker that cannot join ends with the reason, before it is ready. Proves S3.7, S3.17 and S3.51.
 #[test]
-fn whoever_cannot_join_ends() {
+fn anyone_who_cannot_join_ends() {
     for routers in [1, 3] {
         let first = start(config(1, None), routers);
         let next = || Some(address(&first));

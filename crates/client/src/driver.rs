@@ -3,8 +3,8 @@
 //! It decides nothing: commands, bytes and time go in, bytes and events come out. Everything that gathered
 //! since the last wake-up goes out in one write.
 
+mod draining;
 mod events;
-mod rear;
 
 use std::collections::HashMap;
 use std::io;
@@ -22,11 +22,11 @@ use turno_proto::native::Config;
 
 use crate::command::{Cancels, Command, Sink};
 use crate::core::{Core, Registration, Ticket};
-use crate::crew::{Control, Crew, Wish};
+use crate::running_deliveries::{Control, RunningDeliveries, Wish};
 use crate::stream::Stream;
 use crate::{Address, Error, Options};
 
-use self::rear::{Back, Rears};
+use self::draining::{Back, DrainingConnections};
 
 /// Commands taken before the socket gets its turn again.
 const COMMANDS_PER_TURN: usize = 256;
@@ -75,7 +75,7 @@ pub(crate) struct Driver {
     /// Bytes for the socket; those before `written` are written.
     out: Vec<u8>,
     written: usize,
-    crew: Option<Crew>,
+    running_deliveries: Option<RunningDeliveries>,
     /// The broker greeted last, for the worker's owner.
     greeted: Option<(Address, String)>,
     /// Callers of `close`; dropping these tells them.
@@ -84,19 +84,19 @@ pub(crate) struct Driver {
     orphaned: bool,
     farewell: Option<JoinHandle<()>>,
     /// Connections to brokers that close and still have calls of ours.
-    rears: Rears,
+    draining: DrainingConnections,
 }
 
 impl Driver {
     pub(crate) fn new(
         options: &Options,
         wiring: Wiring,
-        worker: Option<(Crew, Registration)>,
+        worker: Option<(RunningDeliveries, Registration)>,
     ) -> Result<(Self, watch::Receiver<Arc<Config>>), Error> {
         let mut core = Core::new(Mono::ZERO, options.settings()?);
-        let crew = worker.map(|(crew, registration)| {
+        let running_deliveries = worker.map(|(running_deliveries, registration)| {
             core.register(Mono::ZERO, registration);
-            crew
+            running_deliveries
         });
         let (config, configured) = watch::channel(Arc::new(core.config().clone()));
         let driver = Self {
@@ -112,12 +112,12 @@ impl Driver {
             connection: Connection::None,
             out: Vec::new(),
             written: 0,
-            crew,
+            running_deliveries,
             greeted: None,
             closers: Vec::new(),
             orphaned: false,
             farewell: None,
-            rears: Rears::default(),
+            draining: DrainingConnections::default(),
         };
         Ok((driver, configured))
     }
@@ -141,9 +141,9 @@ impl Driver {
                 wake = await_connection(&mut self.connection, interest) => wake,
                 command = self.commands.recv(), if taking => Wake::Command(command),
                 () = self.cancels.some.notified() => Wake::Cancels,
-                control = await_control(self.crew.as_mut()) => Wake::Control(control),
+                control = await_control(self.running_deliveries.as_mut()) => Wake::Control(control),
                 () = timer.as_mut() => Wake::Timer,
-                back = self.rears.returned() => Wake::Back(back),
+                back = self.draining.returned() => Wake::Back(back),
             };
             self.handle(wake, &mut inbox);
         }
@@ -162,11 +162,14 @@ impl Driver {
                 for ticket in self.cancels.take() {
                     self.core.cancel(ticket);
                     self.forget_subscription(ticket);
-                    self.rears.cancel(ticket);
+                    self.draining.cancel(ticket);
                 }
             }
             Wake::Control(control) => {
-                let wish = self.crew.as_mut().map_or(Wish::Nothing, |crew| crew.obey(control));
+                let wish = self
+                    .running_deliveries
+                    .as_mut()
+                    .map_or(Wish::Nothing, |running_deliveries| running_deliveries.obey(control));
                 self.grant(wish);
             }
             Wake::Dialled(Ok(stream)) => {
@@ -184,13 +187,13 @@ impl Driver {
                 }
             }
             Wake::Back(Back::Cancel(held, reason)) => {
-                if let Some(crew) = &self.crew {
-                    crew.cancel(held, reason);
+                if let Some(running_deliveries) = &self.running_deliveries {
+                    running_deliveries.cancel(held, reason);
                 }
             }
             Wake::Timer => {
                 self.core.handle_timeout(now);
-                let wish = self.crew.as_mut().map_or(Wish::Nothing, Crew::check);
+                let wish = self.running_deliveries.as_mut().map_or(Wish::Nothing, RunningDeliveries::check);
                 self.grant(wish);
             }
         }
@@ -242,27 +245,30 @@ impl Driver {
                 }
             }
             Command::Settle { held, wants_reply, outcome } => {
-                let gives_back = self.crew.as_ref().is_some_and(|crew| crew.gives_back(&outcome));
+                let gives_back = self
+                    .running_deliveries
+                    .as_ref()
+                    .is_some_and(|running_deliveries| running_deliveries.gives_back(&outcome));
                 if !gives_back && self.core.is_here(held) {
                     self.core.settle(held, outcome.into_settlement(wants_reply));
                 } else if !gives_back {
-                    self.rears.pass_on(|| Command::Settle { held, wants_reply, outcome: outcome.clone() });
+                    self.draining.pass_on(|| Command::Settle { held, wants_reply, outcome: outcome.clone() });
                 }
                 self.core.ended_elsewhere(held);
-                let wish = self.crew.as_mut().map_or(Wish::Nothing, |crew| {
-                    crew.finished(held);
-                    crew.check()
+                let wish = self.running_deliveries.as_mut().map_or(Wish::Nothing, |running_deliveries| {
+                    running_deliveries.finished(held);
+                    running_deliveries.check()
                 });
                 self.grant(wish);
             }
             Command::Piece { held, body } if !self.core.is_here(held) => {
-                self.rears.pass_on(|| Command::Piece { held, body: body.clone() });
+                self.draining.pass_on(|| Command::Piece { held, body: body.clone() });
             }
             Command::Progress { held, body } if !self.core.is_here(held) => {
-                self.rears.pass_on(|| Command::Progress { held, body: body.clone() });
+                self.draining.pass_on(|| Command::Progress { held, body: body.clone() });
             }
             Command::Extend { held, lease_ms } if !self.core.is_here(held) => {
-                self.rears.pass_on(|| Command::Extend { held, lease_ms });
+                self.draining.pass_on(|| Command::Extend { held, lease_ms });
             }
             // Whether the delivery is still wanted its handler learns from its cancellation.
             Command::Piece { held, body } => drop(self.core.piece(held, &Payload::body(body))),
@@ -296,13 +302,13 @@ impl Driver {
             Wish::Nothing => {}
             Wish::Deregister => {
                 self.core.deregister();
-                let wish = self.crew.as_mut().map_or(Wish::Nothing, Crew::check);
+                let wish = self.running_deliveries.as_mut().map_or(Wish::Nothing, RunningDeliveries::check);
                 self.grant(wish);
             }
             Wish::Close => {
                 self.core.close(self.now());
                 // Perhaps no handler runs that the end would have to wait for.
-                let _ = self.crew.as_mut().map(Crew::check);
+                let _ = self.running_deliveries.as_mut().map(RunningDeliveries::check);
             }
         }
     }
@@ -382,8 +388,8 @@ impl Driver {
     /// that is moved with every call costs a timer operation with every call.
     fn arm(&self, mut timer: Pin<&mut Sleep>) {
         let core = self.core.next_deadline().map(|at| self.origin + Duration::from_micros(at.as_micros()));
-        let crew = self.crew.as_ref().and_then(Crew::next_deadline);
-        let next = [core, crew].into_iter().flatten().min().unwrap_or_else(|| Instant::now() + IDLE);
+        let running_deliveries = self.running_deliveries.as_ref().and_then(RunningDeliveries::next_deadline);
+        let next = [core, running_deliveries].into_iter().flatten().min().unwrap_or_else(|| Instant::now() + IDLE);
         if timer.is_elapsed() || next < timer.deadline() {
             timer.as_mut().reset(next);
         }
@@ -397,19 +403,19 @@ impl Driver {
 
     fn over(&self) -> bool {
         let gone = matches!(self.connection, Connection::None);
-        self.core.closed() && gone && self.crew.as_ref().is_none_or(Crew::is_over)
+        self.core.closed() && gone && self.running_deliveries.as_ref().is_none_or(RunningDeliveries::is_over)
     }
 
     async fn end(self) {
         // Callers that are still here learn of the end from their dropped channels.
-        let Self { farewell, crew, closers, sinks, commands, rears, .. } = self;
+        let Self { farewell, running_deliveries, closers, sinks, commands, draining, .. } = self;
         drop((commands, sinks));
-        rears.end().await;
+        draining.end().await;
         if let Some(farewell) = farewell {
             let _ = farewell.await;
         }
-        if let Some(crew) = crew {
-            crew.end();
+        if let Some(running_deliveries) = running_deliveries {
+            running_deliveries.end();
         }
         drop(closers);
     }
@@ -432,9 +438,9 @@ async fn await_connection(connection: &mut Connection, interest: Interest) -> Wa
     }
 }
 
-async fn await_control(crew: Option<&mut Crew>) -> Control {
-    match crew {
-        Some(crew) => crew.control().await,
+async fn await_control(running_deliveries: Option<&mut RunningDeliveries>) -> Control {
+    match running_deliveries {
+        Some(running_deliveries) => running_deliveries.control().await,
         None => std::future::pending().await,
     }
 }

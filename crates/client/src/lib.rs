@@ -15,7 +15,6 @@ pub mod core;
 #[cfg(not(feature = "unstable-core"))]
 #[expect(dead_code, unreachable_pub, reason = "some of it is for the drivers that need the feature")]
 mod core;
-mod crew;
 mod deliveries;
 mod delivery;
 mod draft;
@@ -29,6 +28,7 @@ mod pages;
 mod publish;
 pub mod queues;
 mod request;
+mod running_deliveries;
 mod send;
 mod stream;
 mod submit;

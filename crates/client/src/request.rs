@@ -44,7 +44,7 @@ const PIECES_MAX: usize = 1_024;
 /// # Cancel safety
 ///
 /// Dropping the future cancels the request: a worker that has it is told to stop. A request that must not be cancelled
-/// by a `select!` belongs into a task of its own.
+/// by a `select!` belongs in a task of its own.
 #[derive(Clone, Debug)]
 #[must_use = "a request is made when it is awaited"]
 pub struct RequestBuilder {

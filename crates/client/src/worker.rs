@@ -11,11 +11,11 @@ use turno_proto::native::{ClosingReason, Config};
 
 use crate::command::{COMMANDS_MAX, Cancels, Command, Sink};
 use crate::core::{Claim, Registration, Ticket};
-use crate::crew::{Control, Counts, Crew, Handler, Observer};
 use crate::driver::{Driver, Wiring};
+use crate::running_deliveries::{Control, Counts, Handler, Observer, RunningDeliveries};
 use crate::{Address, Deliveries, Delivery, Error, Options, Outcome};
 
-/// A worker that is not running yet: it takes messages from queues and hands each to a handler.
+/// A worker that is not running yet: it takes messages from queues and job workers each to a handler.
 ///
 /// ```
 /// # let broker = turno_broker::Broker::start_loopback()?;
@@ -186,9 +186,10 @@ impl Worker {
         let (end, ended) = watch::channel(None);
         let (ready, is_ready) = oneshot::channel();
         let counts = Arc::new(Counts::default());
-        let crew = Crew::new(handler, self.observer, commands.clone(), controlled, Arc::clone(&counts), end);
+        let running_deliveries =
+            RunningDeliveries::new(handler, self.observer, commands.clone(), controlled, Arc::clone(&counts), end);
         let wiring = Wiring { commands: receiver, cancels: Arc::new(Cancels::default()), ready };
-        let (driver, config) = Driver::new(&self.options, wiring, Some((crew, registration)))?;
+        let (driver, config) = Driver::new(&self.options, wiring, Some((running_deliveries, registration)))?;
         tokio::spawn(driver.run());
         is_ready.await.unwrap_or_else(|_| Err(Error::closed()))?;
         Ok(WorkerHandle { commands, control, ended, counts, config, tickets: AtomicU64::new(0) })

@@ -11,16 +11,16 @@ use crate::{schema, wait};
 impl Broker {
     /// Starts `turno worker start` with these arguments and waits until the foreman knows it.
     #[track_caller]
-    pub fn hand(&self, arguments: &[&str]) -> Background {
+    pub fn job_worker(&self, arguments: &[&str]) -> Background {
         let all = [&["worker", "start", "--json"], arguments].concat();
-        let mut hand = self.start_turno(&all);
+        let mut job_worker = self.start_turno(&all);
         let line = wait::find(wait::PATIENCE, || {
-            hand.stdout().into_iter().next().or_else(|| (!hand.runs()).then(String::new))
+            job_worker.stdout().into_iter().next().or_else(|| (!job_worker.runs()).then(String::new))
         });
         let line = line.unwrap_or_default();
-        assert!(!line.is_empty(), "the worker did not get ready: {:?}", hand.stderr());
+        assert!(!line.is_empty(), "the worker did not get ready: {:?}", job_worker.stderr());
         schema::check(&schema::document(&line));
-        hand
+        job_worker
     }
 
     /// Submits a job of that command and returns its number.

@@ -16,7 +16,7 @@ use crate::port::Port;
 pub use state::{Cut, Way};
 use state::{State, TICK, Trap};
 
-/// How long the target may take to accept. Longer, and whoever dialled is hung up on.
+/// How long the target may take to accept. Longer, and anyone who dialled is hung up on.
 const DIAL: Duration = Duration::from_secs(5);
 
 /// Listens at an address of its own and passes bytes on, both ways, to another. Two threads carry each way of a
@@ -93,7 +93,7 @@ impl Proxy {
         self.state.until(|switches| switches.taken - switches.open >= all);
     }
 
-    /// Refuses whoever dials from now on, as if nobody listened. Connections stay.
+    /// Refuses anyone who dials from now on, as if nobody listened. Connections stay.
     pub fn refuse(&self) {
         self.state.change(|switches| switches.refusing = true);
         self.state.until(|switches| switches.closed);

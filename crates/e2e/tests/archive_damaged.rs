@@ -21,10 +21,10 @@ fn left_behind() -> Place {
     let mut peer = Peer::greeted(broker.address(), 0);
     let work = Work { argv: vec!["true".to_owned()], ..Work::default() };
     assert_eq!(peer.submit_work(2, &work, &[]), 1);
-    let mut hand = JobWorker::start(broker.foreman(), "w", 2);
+    let mut job_worker = JobWorker::start(broker.foreman(), "w", 2);
     let mut tasks = 0;
     while tasks < 2 {
-        tasks += hand.tasks().len();
+        tasks += job_worker.tasks().len();
     }
     let (job, stream, worker) = (JobId(1), OutputStream::Stdout, "w".to_owned());
     let piece = |at, text: &'static str| {

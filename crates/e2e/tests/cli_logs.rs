@@ -65,10 +65,10 @@ fn an_eventful_run() {
     expect(&mut one, "dead letters", &[("count", 1.into()), ("queues", "orders".into()), ("level", "WARN".into())]);
     drop(worker);
     expect(&mut one, "worker disconnected", &[("name", "desk 7".into()), ("queues", "orders".into())]);
-    let mut hand = one.hand(&["--slots", "2", "--name", "muscle"]);
+    let mut job_worker = one.job_worker(&["--slots", "2", "--name", "muscle"]);
     expect(&mut one, "worker connected", &[("name", "muscle".into()), ("kind", "jobs".into())]);
-    hand.signal(Signal::TERM);
-    hand.end(SOON);
+    job_worker.signal(Signal::TERM);
+    job_worker.end(SOON);
     expect(&mut one, "worker disconnected", &[("name", "muscle".into()), ("kind", "jobs".into())]);
 
     // More than the broker may hold.

@@ -31,7 +31,7 @@ fn a_queue_tells_what_waits_and_what_runs() {
     assert_eq!(broker.queue("q")["counters"]["acked"], 1);
 }
 
-/// The rota in the order of turns. Proves S0.11, S0.19, S0.20, S0.23: a newcomer is last, whoever got work goes to
+/// The rota in the order of turns. Proves S0.11, S0.19, S0.20, S0.23: a newcomer is last, a worker that got work goes to
 /// the end, and the listing shows every worker with its free slots.
 #[test]
 fn consumers_are_listed_in_the_order_of_their_turns() {

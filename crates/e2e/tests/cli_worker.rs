@@ -129,7 +129,7 @@ fn a_stop_returns_when_the_worker_is_gone() {
     stopping.expect_line("(w) stopped");
     assert_eq!(broker.run(&["worker", "ls", "-o", "name"]).expect(0).text(), "");
     assert_eq!(worker.end(wait::PATIENCE), 0);
-    worker.expect_line("stopped after what ran by `turno worker stop`");
+    worker.expect_line("stopped by `turno worker stop`, after its running work");
 }
 
 /// `--now` does not wait: what ran goes to others, and counts as no attempt.
@@ -154,14 +154,16 @@ fn a_stop_now_gives_the_work_to_others() {
 #[test]
 fn a_name_that_several_have_is_refused() {
     let broker = Broker::start();
-    let _workers =
-        [broker.worker(&["q", "--echo", "--name", "twin"]), broker.worker(&["q", "--echo", "--name", "twin"])];
+    let _workers = [
+        broker.worker(&["q", "--echo", "--name", "paired connection"]),
+        broker.worker(&["q", "--echo", "--name", "paired connection"]),
+    ];
     let table: [&[&str]; 5] = [
-        &["worker", "show", "twin"],
-        &["worker", "resize", "twin", "3"],
-        &["worker", "drain", "twin"],
-        &["worker", "resume", "twin"],
-        &["worker", "stop", "twin", "--now", "--yes"],
+        &["worker", "show", "paired connection"],
+        &["worker", "resize", "paired connection", "3"],
+        &["worker", "drain", "paired connection"],
+        &["worker", "resume", "paired connection"],
+        &["worker", "stop", "paired connection", "--now", "--yes"],
     ];
     for words in table {
         let run = broker.run(words).expect(2);
@@ -171,7 +173,7 @@ fn a_name_that_several_have_is_refused() {
     let id = ids.lines().next().expect("two workers");
     broker.run(&["worker", "stop", id, "--now", "--yes"]).expect(0);
     assert_eq!(broker.workers(), 1);
-    broker.run(&["worker", "show", "twin"]).expect(0);
+    broker.run(&["worker", "show", "paired connection"]).expect(0);
 }
 
 /// Proves S0.25: slow work is spread so that no two workers differ by more than one.

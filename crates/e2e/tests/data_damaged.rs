@@ -44,7 +44,7 @@ fn overwrite(segment: &Path, at: u64, bytes: &[u8]) {
 }
 
 /// A broker does not start on it, says so under this code, and leaves every byte as it is. Twice, because a refusal
-/// must not mend anything either.
+/// must not fix anything either.
 #[track_caller]
 fn assert_refused(place: &Place, what: &str, code: &str, fix: &str) {
     let before = directory::state(&store(place));

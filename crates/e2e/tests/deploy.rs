@@ -54,7 +54,7 @@ fn workers_on_three_hosts_take_tasks_and_end_in_order() {
     assert_eq!(workers(&broker), []);
 }
 
-/// A line that breaks is mended: the worker behind it is there again.
+/// A line that breaks is fixed: the worker behind it is there again.
 #[test]
 fn a_lost_line_is_mended() {
     let broker = Broker::start();
@@ -93,7 +93,7 @@ fn hosts_that_fail_are_told_and_the_others_work() {
 fn a_bad_hosts_file_is_refused_with_its_line() {
     let broker = Broker::start();
     for (hosts, expected) in
-        [("", "contains no host"), ("a slot=3\n", "hosts:1: slot is not known; did you mean slots?")]
+        [("", "contains no host"), ("a slot=3\n", "hosts:1: unknown key slot; did you mean slots?")]
     {
         let mut deployed = deploy(&broker, hosts, &[]);
         assert_eq!(deployed.end(LONG), 2);

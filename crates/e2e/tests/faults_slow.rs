@@ -18,7 +18,7 @@ fn consume_too(peer: &mut Peer, queue: &str) {
     peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 81 }));
 }
 
-/// Proves I21, S2.34 and S2.35: whoever reads nothing is not read from any more, then closed with `slow_reader` after
+/// Proves I21, S2.34 and S2.35: anyone who reads nothing is not read from any more, then closed with `slow_reader` after
 /// 10 s; what it held moves on, and nobody else notices.
 #[test]
 fn a_peer_that_reads_nothing_is_paused_and_then_closed() {

@@ -140,7 +140,7 @@ struct World {
     waiting: String,
     dead: String,
     job: String,
-    hand: Background,
+    job_worker: Background,
     _peers: Vec<Peer>,
 }
 
@@ -177,13 +177,14 @@ impl World {
         broker.run(&["topic", "create", "desk", "t.>"]).expect(0);
         broker.run(&["pub", "t.\u{202e}x", "x"]).expect(0);
         let url = liar(broker.address());
-        let hand = broker.hand(&["--name", "hand", "--slots", "2", "--label", "gpu=yes", "--url", &url, "-v"]);
+        let job_worker =
+            broker.job_worker(&["--name", "hand", "--slots", "2", "--label", "gpu=yes", "--url", &url, "-v"]);
         let program = format!("printf '%s\\n' '{HOSTILE}' >&2; test {{}} = 1 && exit 1; exec sleep 1000");
         let flags = ["--array", "1-2", "--env", &format!("A={HOSTILE}"), "--name", "n\u{202e}", "--shell"];
         let job = broker.submit(&flags, &[&program]);
         wait::until("one has failed and one runs", || broker.task_counts(job)[1..4] == [1, 0, 1]);
         let job = job.to_string();
-        Self { broker, url, waiting, dead, job, hand, _peers: vec![worker, listener] }
+        Self { broker, url, waiting, dead, job, job_worker, _peers: vec![worker, listener] }
     }
 
     fn run(&self, line: &str, format: &str) -> Run {
@@ -319,7 +320,7 @@ fn no_command_prints_what_a_terminal_would_obey() {
     for (line, exits, shows) in ONCE {
         look(&world, line, "text", exits, shows);
     }
-    for (worker, shows) in [(&echo, true), (&failing, true), (&world.hand, false)] {
+    for (worker, shows) in [(&echo, true), (&failing, true), (&world.job_worker, false)] {
         // What a program writes to its stderr is passed on as it is; what is said around it is not.
         let is_said = |line: &String| !HOSTILE.lines().any(|part| part == line);
         let said: Vec<String> = worker.stderr().into_iter().filter(is_said).collect();

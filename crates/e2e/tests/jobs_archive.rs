@@ -34,7 +34,7 @@ fn to_stderr(piece: OutputPiece) -> OutputPiece {
 }
 
 /// A worker named `w` that hands things in.
-struct Hand {
+struct OutputWorker {
     tasks: JobWorker,
     native: Peer,
 }
@@ -42,7 +42,7 @@ struct Hand {
 /// Tasks that are looked at, and attempts that were refused.
 type Kept = (Vec<(JobId, u32)>, Vec<(JobId, u32, u32)>);
 
-impl Hand {
+impl OutputWorker {
     fn start(broker: &Broker, procs: u16) -> Self {
         Self { tasks: JobWorker::start(broker.foreman(), "w", procs), native: Peer::greeted(broker.address(), 0) }
     }
@@ -94,12 +94,12 @@ fn logs(broker: &Broker, flags: &[&str]) -> (String, String) {
 fn output_is_shown_of_one_task_and_of_many() {
     for flags in [&[][..], &["--routers", "2"], &["--memory"]] {
         let broker = Broker::start_with(flags);
-        let mut hand = Hand::start(&broker, 3);
+        let mut worker = OutputWorker::start(&broker, 3);
         let id = submit(&broker, "1-3");
-        let tasks = hand.take(3);
-        hand.hand_in(vec![piece(id, 1, 0, "one\ntw"), to_stderr(piece(id, 1, 6, "oops\n")), piece(id, 2, 0, "half")]);
-        hand.hand_in(vec![piece(id, 1, 11, "o\n"), piece(id, 1, 5_000, "the end\n")]);
-        hand.end(&tasks[1], 3);
+        let tasks = worker.take(3);
+        worker.hand_in(vec![piece(id, 1, 0, "one\ntw"), to_stderr(piece(id, 1, 6, "oops\n")), piece(id, 2, 0, "half")]);
+        worker.hand_in(vec![piece(id, 1, 11, "o\n"), piece(id, 1, 5_000, "the end\n")]);
+        worker.end(&tasks[1], 3);
 
         assert_eq!(
             logs(&broker, &["1.1"]),
@@ -142,21 +142,21 @@ fn output_is_shown_of_one_task_and_of_many() {
 #[test]
 fn output_of_a_task_that_runs_elsewhere_is_refused() {
     let broker = Broker::start();
-    let mut hand = Hand::start(&broker, 1);
+    let mut worker = OutputWorker::start(&broker, 1);
     let id = submit(&broker, "1-2");
-    let tasks = hand.take(1);
+    let tasks = worker.take(1);
     let strange = vec![piece(id, 2, 0, "not mine"), piece(id, 1, 0, "mine\n"), piece(99, 1, 0, "nobody's")];
-    assert_eq!(hand.hand_in(strange).1, [(JobId(id), 2, 1), (JobId(99), 1, 1)]);
+    assert_eq!(worker.hand_in(strange).1, [(JobId(id), 2, 1), (JobId(99), 1, 1)]);
     assert_eq!(logs(&broker, &["1"]).0, "1.1: mine\n");
-    assert_eq!(hand.file(99, "a", 0, true, b"a"), Err(Code::NotYourTask));
-    assert_eq!(hand.file(id, "../../a", 0, true, b"a"), Err(Code::BadCall));
-    assert_eq!(hand.file(id, "a", 5, true, b"a"), Err(Code::WrongPlace));
-    hand.end(&tasks[0], 0);
-    assert_eq!(hand.hand_in(vec![piece(id, 1, 5, "late")]).1, [(JobId(id), 1, 1)]);
-    assert_eq!(hand.file(id, "a", 0, true, b"a"), Err(Code::NotYourTask));
+    assert_eq!(worker.file(99, "a", 0, true, b"a"), Err(Code::NotYourTask));
+    assert_eq!(worker.file(id, "../../a", 0, true, b"a"), Err(Code::BadCall));
+    assert_eq!(worker.file(id, "a", 5, true, b"a"), Err(Code::WrongPlace));
+    worker.end(&tasks[0], 0);
+    assert_eq!(worker.hand_in(vec![piece(id, 1, 5, "late")]).1, [(JobId(id), 1, 1)]);
+    assert_eq!(worker.file(id, "a", 0, true, b"a"), Err(Code::NotYourTask));
     let many = vec![piece(id, 2, 0, "x"); OUTPUT_PIECES_MAX + 1];
     // More than a control map may hold is not even read.
-    let refused = answer(&mut hand.native, AdminCall::TaskOutput { worker: "w".to_owned(), pieces: many });
+    let refused = answer(&mut worker.native, AdminCall::TaskOutput { worker: "w".to_owned(), pieces: many });
     assert!(matches!(refused, Err(Code::BadCall | Code::BadBody)), "{refused:?}");
 }
 
@@ -168,14 +168,17 @@ fn no_task_takes_more_than_its_share() {
         place.file("config/turno/turno.toml", "[jobs]\noutput-per-task = \"64KiB\"\n");
         Broker::start_in(place, &[])
     };
-    let mut hand = Hand::start(&broker, 1);
+    let mut worker = OutputWorker::start(&broker, 1);
     let id = submit(&broker, "1-1");
-    let tasks = hand.take(1);
+    let tasks = worker.take(1);
     let body = vec![b'x'; PIECE_BYTES_MAX];
     for call in 0..200_u64 {
-        assert_eq!(hand.hand_in(vec![piece(id, 1, call * body.len() as u64, body.clone())]), (Vec::new(), Vec::new()));
+        assert_eq!(
+            worker.hand_in(vec![piece(id, 1, call * body.len() as u64, body.clone())]),
+            (Vec::new(), Vec::new())
+        );
     }
-    hand.end(&tasks[0], 0);
+    worker.end(&tasks[0], 0);
     assert_eq!(logs(&broker, &["1.1"]).0.len(), 2 * 64 * 1024);
     let files: Vec<u64> = archive(&broker).iter().map(|path| fs::metadata(path).unwrap().len()).collect();
     assert!(files.iter().sum::<u64>() < 256 * 1024, "{files:?}");
@@ -190,32 +193,32 @@ fn archive(broker: &Broker) -> Vec<std::path::PathBuf> {
 #[test]
 fn what_was_answered_outlives_a_kill() {
     let mut broker = Broker::start_with(&["--foreman-listen", "127.0.0.1:0"]);
-    let mut hand = Hand::start(&broker, 2);
+    let mut worker = OutputWorker::start(&broker, 2);
     let id = submit(&broker, "1-2");
-    hand.take(2);
+    worker.take(2);
     let mut at = 0;
     for number in 0..100 {
         let line = format!("line {number}\n");
-        hand.hand_in(vec![piece(id, 1, at, line.clone())]);
+        worker.hand_in(vec![piece(id, 1, at, line.clone())]);
         at += line.len() as u64;
     }
-    hand.file(id, "a.txt", 0, false, b"whole ").unwrap();
-    hand.file(id, "a.txt", 6, true, b"file").unwrap();
-    hand.file(id, "b.txt", 0, false, b"half").unwrap();
-    assert_eq!(put(&mut hand.native, HELLO, 5, 0, b"hello"), Ok(Vec::new()));
+    worker.file(id, "a.txt", 0, false, b"whole ").unwrap();
+    worker.file(id, "a.txt", 6, true, b"file").unwrap();
+    worker.file(id, "b.txt", 0, false, b"half").unwrap();
+    assert_eq!(put(&mut worker.native, HELLO, 5, 0, b"hello"), Ok(Vec::new()));
     let (before, _) = logs(&broker, &["1"]);
     assert_eq!(before.lines().count(), 100);
     let (native, foreman) = (broker.address(), broker.foreman());
     broker.kill();
     let flags = ["--foreman-listen".to_owned(), foreman.to_string()];
     let broker = Broker::start_in_at(broker.into_place(), &native.to_string(), &[flags[0].as_str(), flags[1].as_str()]);
-    hand.native = Peer::greeted(broker.address(), 0);
+    worker.native = Peer::greeted(broker.address(), 0);
     assert_eq!(logs(&broker, &["1"]).0, before);
     // The task runs on, and so does its output; what was sent and not answered may come again.
-    assert_eq!(hand.hand_in(vec![piece(id, 1, at - 8, "line 99\n"), piece(id, 1, at, "after\n")]).1, []);
+    assert_eq!(worker.hand_in(vec![piece(id, 1, at - 8, "line 99\n"), piece(id, 1, at, "after\n")]).1, []);
     assert_eq!(logs(&broker, &["1"]).0, before + "1.1: after\n");
-    assert_eq!(hand.file(id, "b.txt", 4, true, b"?"), Err(Code::WrongPlace));
-    assert_eq!(answer(&mut hand.native, AdminCall::UploadCheck { uploads: vec![HELLO] }), Ok(missing(&[])));
+    assert_eq!(worker.file(id, "b.txt", 4, true, b"?"), Err(Code::WrongPlace));
+    assert_eq!(answer(&mut worker.native, AdminCall::UploadCheck { uploads: vec![HELLO] }), Ok(missing(&[])));
     let listed = broker.run(&["job", "result", "1", "--list", "--json"]).expect(0).document("turno.result_list/1");
     let files = listed["files"].as_array().unwrap();
     assert_eq!((files.len(), &files[0]["name"], &files[0]["bytes"]), (1, &"a.txt".into(), &10.into()));
@@ -257,14 +260,14 @@ fn uploads_come_in_pieces_and_go_to_workers() {
 #[test]
 fn results_are_listed_and_fetched() {
     let broker = Broker::start();
-    let mut hand = Hand::start(&broker, 1);
+    let mut worker = OutputWorker::start(&broker, 1);
     let id = submit(&broker, "1-1");
-    let tasks = hand.take(1);
+    let tasks = worker.take(1);
     let large = vec![7; PIECE_BYTES_MAX + 10];
-    hand.file(id, "out/large.bin", 0, false, &large[..PIECE_BYTES_MAX]).unwrap();
-    hand.file(id, "out/large.bin", PIECE_BYTES_MAX as u64, true, &large[PIECE_BYTES_MAX..]).unwrap();
-    hand.file(id, "empty", 0, true, b"").unwrap();
-    hand.end(&tasks[0], 0);
+    worker.file(id, "out/large.bin", 0, false, &large[..PIECE_BYTES_MAX]).unwrap();
+    worker.file(id, "out/large.bin", PIECE_BYTES_MAX as u64, true, &large[PIECE_BYTES_MAX..]).unwrap();
+    worker.file(id, "empty", 0, true, b"").unwrap();
+    worker.end(&tasks[0], 0);
     let list = broker.run(&["job", "result", "last", "--list", "-o", "name"]).expect(0).text();
     assert_eq!(list, "empty\nout/large.bin\n");
     let rows = broker.run(&["job", "result", "last", "--list", "-o", "jsonl"]).expect(0).documents();
@@ -288,22 +291,22 @@ fn results_are_listed_and_fetched() {
 #[test]
 fn output_is_followed_until_the_end() {
     let broker = Broker::start();
-    let mut hand = Hand::start(&broker, 2);
+    let mut worker = OutputWorker::start(&broker, 2);
     let id = submit(&broker, "1-2");
-    let tasks = hand.take(2);
-    hand.hand_in(vec![piece(id, 2, 0, "before\n")]);
+    let tasks = worker.take(2);
+    worker.hand_in(vec![piece(id, 2, 0, "before\n")]);
     let mut follower = broker.start_turno(&["job", "logs", "last", "-f"]);
     follower.expect_line("1.2: before");
-    wait::until("somebody looks", || hand.hand_in(Vec::new()).0 == [(JobId(id), 1), (JobId(id), 2)]);
-    hand.hand_in(vec![piece(id, 1, 0, "head\n")]);
+    wait::until("somebody looks", || worker.hand_in(Vec::new()).0 == [(JobId(id), 1), (JobId(id), 2)]);
+    worker.hand_in(vec![piece(id, 1, 0, "head\n")]);
     follower.expect_line("1.1: head");
     let live = OutputPiece { live: true, ..piece(id, 1, 1_000_000, "middle\n") };
-    hand.hand_in(vec![live]);
+    worker.hand_in(vec![live]);
     follower.expect_line("1.1: middle");
-    hand.hand_in(vec![piece(id, 1, 1_000_000, "middle\ntail")]);
-    hand.end(&tasks[0], 0);
+    worker.hand_in(vec![piece(id, 1, 1_000_000, "middle\ntail")]);
+    worker.end(&tasks[0], 0);
     assert!(follower.runs());
-    hand.end(&tasks[1], 0);
+    worker.end(&tasks[1], 0);
     assert_eq!(follower.end(wait::PATIENCE), 0);
     assert_eq!(follower.stdout(), ["1.2: before", "1.1: head", "1.1: middle", "1.1: tail"]);
     assert_eq!(follower.stderr(), ["1.1: … 977KiB left out …"]);
@@ -312,32 +315,32 @@ fn output_is_followed_until_the_end() {
 
     // One task alone is followed to its own end, and Ctrl-C leaves all as it is.
     let id = submit(&broker, "1-2");
-    let tasks = hand.take(2);
-    hand.hand_in(vec![piece(id, 1, 0, "raw")]);
+    let tasks = worker.take(2);
+    worker.hand_in(vec![piece(id, 1, 0, "raw")]);
     let mut one = broker.start_turno(&["job", "logs", "2.1", "-f"]);
     let left = broker.start_turno(&["job", "logs", "2", "-f"]);
-    hand.hand_in(vec![piece(id, 1, 3, " line\n")]);
+    worker.hand_in(vec![piece(id, 1, 3, " line\n")]);
     one.expect_line("raw line");
     left.expect_line("2.1: raw line");
-    hand.end(&tasks[0], 0);
+    worker.end(&tasks[0], 0);
     assert_eq!(one.end(wait::PATIENCE), 0);
     let mut left = left;
     left.signal(Signal::INT);
     assert_eq!(left.end(wait::PATIENCE), 130);
     left.expect_line("job 2 continues");
-    hand.end(&tasks[1], 0);
+    worker.end(&tasks[1], 0);
 }
 
 /// Ten thousand tasks that write something leave a handful of files.
 #[test]
 fn ten_thousand_tasks_leave_few_files() {
     let broker = Broker::start();
-    let mut hand = Hand::start(&broker, 10_000);
+    let mut worker = OutputWorker::start(&broker, 10_000);
     let id = submit(&broker, "1-10000");
-    let tasks = hand.take(10_000);
+    let tasks = worker.take(10_000);
     for some in tasks.chunks(OUTPUT_PIECES_MAX) {
         let pieces = some.iter().map(|task| piece(id, task.task, 0, format!("task {}\n", task.task))).collect();
-        assert_eq!(hand.hand_in(pieces).1, []);
+        assert_eq!(worker.hand_in(pieces).1, []);
     }
     let files = archive(&broker);
     assert!(files.len() < 10, "{files:?}");
@@ -351,13 +354,13 @@ fn ten_thousand_tasks_leave_few_files() {
 #[test]
 fn what_tasks_left_goes_with_their_job() {
     let broker = Broker::start();
-    let mut hand = Hand::start(&broker, 1);
+    let mut worker = OutputWorker::start(&broker, 1);
     for id in [1, 2] {
         assert_eq!(submit(&broker, "1-1"), id);
-        let tasks = hand.take(1);
-        hand.hand_in(vec![piece(id, 1, 0, format!("job {id}\n"))]);
-        hand.file(id, "a", 0, true, b"a").unwrap();
-        hand.end(&tasks[0], 0);
+        let tasks = worker.take(1);
+        worker.hand_in(vec![piece(id, 1, 0, format!("job {id}\n"))]);
+        worker.file(id, "a", 0, true, b"a").unwrap();
+        worker.end(&tasks[0], 0);
     }
     let doctor = broker.run(&["doctor"]).expect(0).text();
     assert!(doctor.contains("archive    ") && doctor.contains(" in 2 files"), "{doctor}");

@@ -21,7 +21,7 @@ fn bad_values_are_refused_with_what_would_be_right() {
         (&["submit", "--priority", "10", "--", "true"], "0..=9"),
         (&["submit", "--max-parallel", "0", "--", "true"], "1.."),
         (&["submit", "--time-limit", "5", "--", "true"], "250ms, 30s, 5m"),
-        (&["submit", "--backoff", "2h", "--", "true"], "1h at most"),
+        (&["submit", "--backoff", "2h", "--", "true"], "must be at most 1h"),
         (&["submit", "--after", "7:never", "--", "true"], "ok, any or failed"),
         (&["submit", "--env", "A", "--", "true"], "KEY=VALUE"),
         (&["submit", "--key", "", "--", "true"], "1 to 64 bytes"),
@@ -58,7 +58,7 @@ fn a_command_that_is_too_long_is_refused() {
     assert!(run.stderr.contains("65536 bytes") && run.stderr.contains("code: bad_job"), "{}", run.stderr);
 }
 
-/// Whoever waits for one command can tell what it returned from what turno has to say.
+/// Anyone who waits for one command can tell what it returned from what turno has to say.
 #[test]
 fn without_a_broker_a_wait_for_one_command_ends_with_125() {
     let place = Place::new();

@@ -9,7 +9,7 @@ use turno_e2e::Broker;
 #[test]
 fn a_task_is_shown_with_its_item_its_command_and_its_attempts() {
     let broker = Broker::start();
-    let _hand = broker.hand(&["--slots", "2", "--name", "w"]);
+    let _job_worker = broker.job_worker(&["--slots", "2", "--name", "w"]);
     let script = "echo \"$1 $2 $TURNO_ATTEMPT\"; echo bad >&2; [ $TURNO_ATTEMPT = 2 ]";
     let flags = ["--each", "in/a b.csv", "c", "--retries", "1", "--slots", "2"];
     let job = broker.submit(&flags, &["sh", "-c", script, "sh", "{/.}", "{#}"]);
@@ -57,7 +57,7 @@ fn a_task_is_shown_with_its_item_its_command_and_its_attempts() {
 #[test]
 fn a_list_of_numbers_is_an_array() {
     let broker = Broker::start();
-    let _hand = broker.hand(&["--slots", "2"]);
+    let _job_worker = broker.job_worker(&["--slots", "2"]);
     for (list, numbers) in [("5-6,1,3", vec![1, 3, 5, 6]), ("8", vec![8]), ("0-4:2%1", vec![0, 2, 4])] {
         let job =
             broker.submit(&["--array", list], &["sh", "-c", "echo $TURNO_TASK_ID > ran.$1.$TURNO_JOB_ID", "sh", "{}"]);
@@ -112,7 +112,7 @@ fn secrets_and_files_are_not_inherited() {
         }
         command.env("OTHER", "stays");
     }
-    let _hand = turno_e2e::Background::start(starting);
+    let _job_worker = turno_e2e::Background::start(starting);
     let _worker = turno_e2e::Background::start(working);
     let job = broker.submit(&["--env", "TURNO_OWN=mine"], &["sh", "-c", script, "task"]);
     broker.run(&["send", "q", "x"]).expect(0);

@@ -175,7 +175,7 @@ fn a_broker_that_is_not_there_is_dialled_until_it_is() {
         run.stderr
     );
     let status = near.run(&["status"]).expect(0);
-    assert!(status.text().contains("\nlinks           0 up, 1 of 1 wanted down\n"), "{}", status.text());
+    assert!(status.text().contains("\nlinks           0 up, 1 of 1 configured down\n"), "{}", status.text());
     assert!(status.stderr.contains("turno link ls"), "{}", status.stderr);
     let id = near.run(&["send", "-q", "q", "x", "-o", "name"]).expect(0).text();
     let because = near.run(&["message", "explain", id.trim(), "--json"]).expect(0).json()["because"].clone();
@@ -203,15 +203,15 @@ fn links_are_removed_by_any_of_their_names() {
     near.run(&["link", "rm", &format!("turno://{}", address(&far))]).expect(0);
     assert_eq!(links(&near), Vec::<Value>::new(), "an address as `link add` takes it");
 
-    let twin = named("rb-2");
-    for broker in [&far, &twin] {
+    let pair = named("rb-2");
+    for broker in [&far, &pair] {
         near.run(&["link", "add", &address(broker)]).expect(0);
     }
     let run = near.run(&["link", "rm", "rb-2", "--json"]).expect(2);
     assert_eq!(run.error_code(), "ambiguous");
 }
 
-/// Whoever did not dial can end a link, but the one that dialled makes it again.
+/// Anyone who did not dial can end a link, but the one that dialled makes it again.
 #[test]
 fn a_link_that_the_other_end_dialled_comes_back() {
     let (near, far) = pair();

@@ -61,7 +61,7 @@ fn link(broker: &Broker, secret: Option<&[u8]>, nonce: u8) -> (Peer, LinkHello, 
     (peer, hello, proof)
 }
 
-/// Whoever knows the secret is a broker; a broker that can be told from itself by what it says goes on.
+/// Anyone who knows the secret is a broker; a broker that can be told from itself by what it says goes on.
 #[test]
 fn who_knows_the_secret_may_link() {
     for routers in ["1", "2", "4"] {

@@ -77,7 +77,7 @@ fn a_broadcast_reaches_each_consumer_once() {
 }
 
 /// Proves S2.6 and S2.13 over links: the broker at the end, the one in the middle or the asking one is killed in the middle
-/// of a broadcast. The end comes all the same and adds up; whoever is cut off is told to stop.
+/// of a broadcast. The end comes all the same and adds up; anyone who is cut off is told to stop.
 #[test]
 fn a_broker_is_killed_in_the_middle_of_a_broadcast() {
     for killed in [2, 1, 0] {

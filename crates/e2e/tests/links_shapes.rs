@@ -153,7 +153,7 @@ fn two_that_dial_each_other() {
         doubled(0) + doubled(1) == 1
     });
     all_meet(&cluster, 1);
-    // Whoever comes back, it is one link again.
+    // Anyone who comes back, it is one link again.
     for at in 0..2 {
         cluster.restart(at);
         all_meet(&cluster, 0);

@@ -30,7 +30,7 @@ fn status(broker: &Broker, job: u64) -> String {
 fn files_go_to_tasks_and_come_back() {
     let broker = Broker::start();
     let work_dir = broker.place.path().join("work");
-    let mut hand = broker.hand(&["--slots", "3", "--work-dir", work_dir.to_str().unwrap()]);
+    let mut job_worker = broker.job_worker(&["--slots", "3", "--work-dir", work_dir.to_str().unwrap()]);
     let mut peer = peer(&broker);
     let input: String = (0..100_000).map(|number| format!("{number}\n")).collect();
     let program = peer.upload(b"#!/bin/sh\ncat data/input.txt; cat\n");
@@ -54,8 +54,8 @@ fn files_go_to_tasks_and_come_back() {
         assert!(fs::read_to_string(out.join(format!("{task}.txt"))).unwrap() == wanted, "task {task}");
         assert_eq!(fs::read(out.join("empty")).unwrap(), b"");
     }
-    hand.signal(rustix::process::Signal::TERM);
-    assert_eq!(hand.end(wait::PATIENCE), 0);
+    job_worker.signal(rustix::process::Signal::TERM);
+    assert_eq!(job_worker.end(wait::PATIENCE), 0);
     assert_eq!(fs::read_dir(&work_dir).unwrap().count(), 0, "nothing is left");
 }
 
@@ -63,7 +63,7 @@ fn files_go_to_tasks_and_come_back() {
 #[test]
 fn what_cannot_be_given_or_brought_back_is_said() {
     let broker = Broker::start();
-    let _hand = broker.hand(&["--slots", "2"]);
+    let _job_worker = broker.job_worker(&["--slots", "2"]);
     let mut peer = peer(&broker);
     let nowhere = UploadId([7; 32]);
     let collect = |pattern: &str, script: &str| Work { collect: vec![pattern.to_owned()], ..shell(script) };
@@ -91,7 +91,7 @@ fn what_cannot_be_given_or_brought_back_is_said() {
 #[test]
 fn output_goes_to_a_directory_at_the_worker() {
     let broker = Broker::start();
-    let _hand = broker.hand(&["--slots", "2"]);
+    let _job_worker = broker.job_worker(&["--slots", "2"]);
     let mut peer = peer(&broker);
     let out = broker.place.path().join("logs/here");
     let work = |script: &str| Work { out_dir: out.display().to_string(), ..shell(script) };
@@ -126,8 +126,8 @@ fn a_worker_whose_disk_is_full_says_so() {
     let mut command = broker.place.command("sh");
     let program = format!("ulimit -f 64; trap '' XFSZ; exec turno worker start --slots 1 --url {}", broker.url());
     command.args(["-c", &program]);
-    let hand = turno_e2e::Background::start(command);
-    hand.expect_line("registered");
+    let job_worker = turno_e2e::Background::start(command);
+    job_worker.expect_line("registered");
     let mut peer = peer(&broker);
     let large = peer.upload(&vec![7; 300_000]);
     let job = peer.submit_work(1, &Work { files: vec![given("large", large)], ..shell("true") }, &[large]);

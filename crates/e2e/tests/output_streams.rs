@@ -24,7 +24,7 @@ fn peer(broker: &Broker) -> Peer {
 #[test]
 fn what_tasks_print_is_there_when_they_have_ended() {
     let broker = Broker::start();
-    let _hand = broker.hand(&["--slots", "4"]);
+    let _job_worker = broker.job_worker(&["--slots", "4"]);
     let script = "echo out $TURNO_TASK_ID; echo err $TURNO_TASK_ID >&2; echo again";
     let job = broker.submit(&["--array", "1-40"], &["sh", "-c", script]);
     assert_eq!(broker.wait_for_job(job), 0);
@@ -39,7 +39,7 @@ fn what_tasks_print_is_there_when_they_have_ended() {
 #[test]
 fn of_a_flood_the_beginning_and_the_end_are_kept() {
     let broker = frugal();
-    let hand = broker.hand(&["--slots", "1"]);
+    let job_worker = broker.job_worker(&["--slots", "1"]);
     let flood = "echo begin; head -c 300000000 /dev/zero; echo; echo end";
     let job = broker.submit(&[], &["sh", "-c", flood]);
     assert_eq!(broker.wait_for_job(job), 0);
@@ -59,7 +59,7 @@ fn of_a_flood_the_beginning_and_the_end_are_kept() {
     assert_eq!((end, pieces.iter().map(bytes).sum::<u64>()), (all, 4_096));
     assert!(pieces[0].bytes.starts_with(b"begin\n\0\0"));
     assert!(pieces.last().is_some_and(|piece| piece.bytes.ends_with(b"\0\nend\n")));
-    let status = fs::read_to_string(format!("/proc/{}/status", hand.id())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", job_worker.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells");
     let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(peak < 100_000, "{peak} KiB at the most");
@@ -69,7 +69,7 @@ fn of_a_flood_the_beginning_and_the_end_are_kept() {
 #[test]
 fn a_follower_sees_what_would_be_left_out() {
     let broker = frugal();
-    let _hand = broker.hand(&["--slots", "1"]);
+    let _job_worker = broker.job_worker(&["--slots", "1"]);
     let script = "head -c 100000 /dev/zero; : > full; until [ -e look ]; do sleep 0.02; done; echo look at this; \
                   until [ -e go ]; do sleep 0.02; done; head -c 100000 /dev/zero; echo bye";
     let job = broker.submit(&[], &["sh", "-c", script]);
@@ -92,7 +92,7 @@ fn a_follower_sees_what_would_be_left_out() {
 fn a_broker_that_is_killed_has_all_output_in_the_end() {
     let mut broker = Broker::start_with(&["--foreman-listen", "127.0.0.1:0"]);
     let (address, foreman) = (broker.address().to_string(), broker.foreman().to_string());
-    let hand = broker.hand(&["--slots", "2"]);
+    let job_worker = broker.job_worker(&["--slots", "2"]);
     let script = "seq 1 20000; : > first.$TURNO_TASK_ID; until [ -e go ]; do sleep 0.02; done; seq 20001 40000";
     let job = broker.submit(&["--array", "1-2"], &["sh", "-c", script]);
     wait::until("both have begun", || (1..3).all(|task| broker.place.path().join(format!("first.{task}")).exists()));
@@ -107,19 +107,19 @@ fn a_broker_that_is_killed_has_all_output_in_the_end() {
     }
     let attempts: Vec<Value> = broker.tasks(job).iter().map(|task| task["attempt"].clone()).collect();
     assert_eq!(attempts, [1, 1], "the tasks went on meanwhile");
-    drop(hand);
+    drop(job_worker);
 }
 
 /// A task whose program cannot be started, is killed or has had its time leaves what it printed.
 #[test]
 fn what_was_printed_outlives_an_end_by_force() {
     let broker = Broker::start();
-    let mut hand = broker.hand(&["--slots", "2"]);
+    let mut job_worker = broker.job_worker(&["--slots", "2"]);
     let killed = broker.submit(&[], &["sh", "-c", "echo before; kill -9 $$"]);
     let late = broker.submit(&["--time-limit", "3s"], &["sh", "-c", "echo waiting; sleep 600"]);
     assert_eq!((broker.wait_for_job(killed), broker.wait_for_job(late)), (1, 1));
     assert_eq!(broker.printed(killed, 1).0, "before\n");
     assert_eq!(broker.printed(late, 1).0, "waiting\n");
-    hand.signal(rustix::process::Signal::TERM);
-    assert_eq!(hand.end(LONG), 0);
+    job_worker.signal(rustix::process::Signal::TERM);
+    assert_eq!(job_worker.end(LONG), 0);
 }

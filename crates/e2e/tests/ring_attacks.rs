@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
-use turno_proto::model::ring::{Errand, Member, NewConn, Origin, RetConn, RingWord, Sid};
+use turno_proto::model::ring::{Errand, Member, NewConn, Origin, RetConn, RingMessage, Sid};
 use turno_proto::native::{Acceptor, Credentials, Dialler, Frame, Greeted, RingIdentity};
 
 /// Brokers 1 and 2, and nothing that proves who is who.
@@ -60,7 +60,7 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
 /// Takes the place of the member that sends to `broker`; that member must connect anew.
 fn take_place(broker: &Broker, who: Member) -> Peer {
     let mut peer = greeted(broker, who);
-    peer.say(&RingWord::RetConn(RetConn::Open { errand: Errand::Return }).into());
+    peer.say(&RingMessage::RetConn(RetConn::Open { errand: Errand::Return }).into());
     assert_eq!(peer.next(|frame| frame.kind().name()), "RING_HAVE");
     peer
 }
@@ -72,7 +72,7 @@ fn an_incarnation_in_a_greeting_ends_nobody() {
     let mut absurd = greeted(&one, posing(&two, Some(u64::MAX)));
     let code = absurd.next(|frame| match frame {
         Frame::Ring(word) => match *word {
-            RingWord::Refused { code, .. } => code,
+            RingMessage::Refused { code, .. } => code,
             other => panic!("expected RING_REFUSED: {other:?}"),
         },
         other => panic!("expected RING_REFUSED: {other:?}"),
@@ -94,7 +94,7 @@ fn a_posed_shutdown_ends_nobody() {
         let who = posing(other, None);
         let origin = who.origin;
         let mut peer = take_place(victim, who);
-        peer.say(&RingWord::Shutdown { origin, hops: 0 }.into());
+        peer.say(&RingMessage::Shutdown { origin, hops: 0 }.into());
         wait::until("it has heard of it", || victim.ring().counters.forged == 1);
         drop(peer);
         wait_whole(&one, &two);
@@ -110,7 +110,7 @@ fn fenced_from_a_stranger_ends_nobody() {
     let joiner = Member { origin: Origin { sid: Sid::new(9), incarnation: 5 }, address, native: String::new() };
     let mut asking = greeted(&one, joiner.clone());
     let newconn = NewConn { joiner: joiner.clone(), content: None, gap: false, verdict: None, hops: 0 };
-    asking.say(&RingWord::NewConn(newconn).into());
+    asking.say(&RingMessage::NewConn(newconn).into());
     // Broker 2 sends to broker 1: it is told to send to the joiner instead, and dials it.
     let mut victim = Peer::dialled(&listener);
     let hello = victim.hear(|frame| match frame {
@@ -121,8 +121,8 @@ fn fenced_from_a_stranger_ends_nobody() {
     victim.say(&Frame::RingChallenge { challenge: Box::new(challenge) });
     assert_eq!(victim.next(|frame| frame.kind().name()), "RING_PROOF");
     assert_eq!(victim.next(|frame| frame.kind().name()), "RETCONN");
-    victim.say(&RingWord::Have { had: Vec::new() }.into());
-    victim.say(&RingWord::Refused { code: Code::Fenced, instead: None }.into());
+    victim.say(&RingMessage::Have { had: Vec::new() }.into());
+    victim.say(&RingMessage::Refused { code: Code::Fenced, instead: None }.into());
     wait::until("it has heard of it", || two.ring().counters.forged == 1);
     drop((asking, victim, listener));
     wait_whole(&one, &two);

@@ -209,7 +209,7 @@ fn a_number_is_had_by_one() {
     assert!(run.stderr.starts_with("error: cannot be broker 2 of a ring: cannot listen on "), "{}", run.stderr);
 }
 
-/// What cannot be joined is told in words of the ring, whoever it is that answers.
+/// What cannot be joined is told in words of the ring, no matter who it is that answers.
 #[test]
 fn whom_one_cannot_join() {
     let one = member("1", None);
@@ -282,7 +282,7 @@ fn shuts_down(mut all: [Broker; 3], has_secret: bool) {
 
 /// A broker that ends leaves its ring: the others need not miss it first.
 #[test]
-fn whoever_ends_leaves() {
+fn anyone_who_ends_leaves() {
     let [one, mut two, three] = three();
     assert_eq!(two.terminate(wait::PATIENCE), 0);
     wait_whole(&[&one, &three]);

@@ -7,7 +7,7 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 use turno_e2e::{Broker, Place, Port, Run, wait};
-use turno_proto::model::ring::{Member, Origin, RingWord, Sid};
+use turno_proto::model::ring::{Member, Origin, RingMessage, Sid};
 use turno_proto::model::{Mono, limits};
 use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingStep, encode};
 
@@ -70,8 +70,8 @@ fn tell(mut stream: TcpStream, sid: u16, told: u16) {
                 }
                 0
             }
-            (RingStep::Frame(Frame::Ring(word)), used) if *word == RingWord::AskSid => {
-                encode(&RingWord::FreeSid { sid: Sid::new(told) }.into(), &mut said);
+            (RingStep::Frame(Frame::Ring(word)), used) if *word == RingMessage::AskSid => {
+                encode(&RingMessage::FreeSid { sid: Sid::new(told) }.into(), &mut said);
                 used
             }
             (_, used) => used,
@@ -121,7 +121,7 @@ fn a_number_whose_directory_is_taken_is_given_up_for_another() {
     drop(elsewhere);
 }
 
-/// What does not follow from the number is not mended by another one.
+/// What does not follow from the number is not fixed by another one.
 #[test]
 fn a_port_that_was_named_stays_taken() {
     let one = Broker::start_with(&[&["--sid", "1"][..], &PORTS].concat());
@@ -135,7 +135,7 @@ fn a_port_that_was_named_stays_taken() {
 
 /// A broker that waits for somebody to tell it a number ends when it is asked to.
 #[test]
-fn whoever_waits_for_a_number_may_be_ended() {
+fn anyone_who_waits_for_a_number_may_be_ended() {
     let (place, nobody) = (Place::new(), Port::reserve());
     let next = format!("1@{}", nobody.address());
     let flags = ["serve", "--json", "--listen", "127.0.0.1:0", "--sid", "auto", "--ring-wait", "--ring-next", &next];

@@ -91,7 +91,7 @@ fn a_paused_member_comes_back() {
     }
 }
 
-/// A cable between neighbours is cut in one direction, then a host loses its cable altogether; both are mended. Without
+/// A cable between neighbours is cut in one direction, then a host loses its cable altogether; both are fixed. Without
 /// namespaces there are no cables, and nothing to show.
 #[test]
 fn a_cut_ring_heals() {

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use bytes::Bytes;
 use turno_e2e::{Broker, Peer, Place, wait};
 use turno_proto::model::ring::view::RingView;
-use turno_proto::model::ring::{Errand, Member, NewConn, Origin, Publication, RetConn, RingState, RingWord, Sid};
+use turno_proto::model::ring::{Errand, Member, NewConn, Origin, Publication, RetConn, RingMessage, RingState, Sid};
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
     Connect, Credentials, Dialler, Event, Frame, Greeted, Proof, Raw, RingChallenge, RingHello, RingIdentity, Secret,
@@ -31,7 +31,7 @@ fn ring_port(broker: &Broker) -> Peer {
 
 fn member(sid: u16, incarnation: u64) -> Member {
     let origin = Origin { sid: Sid::new(sid), incarnation };
-    // Nobody listens there: whoever dials it is refused.
+    // Nobody listens there: anyone who dials it is refused.
     Member { origin, address: "127.0.0.1:9".to_owned(), native: String::new() }
 }
 
@@ -62,7 +62,7 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
     peer
 }
 
-/// Whoever is no broker, or a broker that wants a link, has no business at the ring's port, and a member of the ring none at
+/// Anyone who is no broker, or a broker that wants a link, has no business at the ring's port, and a member of the ring none at
 /// the others.
 #[test]
 fn strangers_are_refused() {
@@ -83,7 +83,7 @@ fn strangers_are_refused() {
     assert_eq!(broker.ring().state, RingState::Alone);
 }
 
-/// Proves S3.51: whoever does not know the secret, replays what another said, or proves another number than it says, is
+/// Proves S3.51: anyone who does not know the secret, replays what another said, or proves another number than it says, is
 /// refused.
 #[test]
 fn a_proof_is_worth_nothing_elsewhere() {
@@ -130,7 +130,7 @@ fn one_number_for_one_broker() {
     let mut second = greeted(&broker, member(1, u64::MAX));
     let code = second.next(|frame| match frame {
         Frame::Ring(word) => match *word {
-            RingWord::Refused { code, .. } => code,
+            RingMessage::Refused { code, .. } => code,
             other => panic!("expected RING_REFUSED: {other:?}"),
         },
         other => panic!("expected RING_REFUSED: {other:?}"),
@@ -146,7 +146,7 @@ fn who_has_no_place_has_no_voice() {
     let origin = Origin { sid: Sid::new(2), incarnation: 5 };
     let event = Event { topic: b"news", payload: Raw { headers: false, bytes: b"forged" } };
     let words = [
-        RingWord::Shutdown { origin, hops: 0 }.into(),
+        RingMessage::Shutdown { origin, hops: 0 }.into(),
         Frame::RingPublish(Publication { origin, seq: 1, after: 0, round: 0, hops: 0, event }),
     ];
     for word in words {
@@ -156,10 +156,10 @@ fn who_has_no_place_has_no_voice() {
     }
     // A predecessor's word: broker 1 has not asked for one.
     let mut peer = greeted(&broker, member(2, 5));
-    peer.say(&RingWord::RetConn(RetConn::Open { errand: Errand::Return }).into());
+    peer.say(&RingMessage::RetConn(RetConn::Open { errand: Errand::Return }).into());
     let code = peer.next(|frame| match frame {
         Frame::Ring(word) => match *word {
-            RingWord::Refused { code, .. } => code,
+            RingMessage::Refused { code, .. } => code,
             other => panic!("expected RING_REFUSED: {other:?}"),
         },
         other => panic!("expected RING_REFUSED: {other:?}"),
@@ -179,7 +179,7 @@ fn a_joiner_must_be_where_it_says() {
     let joiner = Member { address, ..member(2, 5) };
     let mut peer = greeted(&broker, joiner.clone());
     let newconn = NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 };
-    peer.say(&RingWord::NewConn(newconn).into());
+    peer.say(&RingMessage::NewConn(newconn).into());
     let heard = peer.next(|frame| frame.kind().name());
     assert_eq!(heard, "RING_HAVE");
     let mut dialled = Peer::dialled(&listener);

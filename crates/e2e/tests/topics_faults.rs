@@ -46,7 +46,7 @@ const SUBSCRIBE: u8 = 64;
 const PUBLISH: u8 = 66;
 const PREFIX: u8 = turno_proto::native::flags::PREFIX;
 
-/// The same from whoever writes frames by hand: refused, and the connection goes on.
+/// The same from anyone who writes frames by hand: refused, and the connection goes on.
 #[test]
 fn bad_frames_are_refused_and_nothing_more() {
     let broker = Broker::start();

@@ -40,7 +40,7 @@ fn the_life_of_a_subscriber_that_fetches() {
     assert_eq!(run.text(), "desk-7 removed; it was subscribed to news.*,weather\n");
     for verb in ["recv", "destroy"] {
         let run = broker.run(&["topic", verb, "desk-7"]).expect(4);
-        assert!(run.stderr.starts_with("error: there is no subscriber \"desk-7\"\n"), "{}", run.stderr);
+        assert!(run.stderr.starts_with("error: subscriber \"desk-7\" does not exist\n"), "{}", run.stderr);
         assert!(run.stderr.contains("fix: turno topic create desk-7 FILTER\n"), "{}", run.stderr);
     }
     broker.run(&["topic", "create", "desk-7", "weather"]).expect(0);
@@ -106,7 +106,7 @@ fn a_fetch_may_wait() {
     assert!(run.stderr.contains("no event for a in time"), "{}", run.stderr);
 }
 
-/// What waits is limited: the oldest go, and whoever fetches is told how many. All that is left is fetched, page by page.
+/// What waits is limited: the oldest go, and anyone who fetches is told how many. All that is left is fetched, page by page.
 #[test]
 fn who_fetches_rarely_misses_the_oldest() {
     let broker = Broker::start();

@@ -281,7 +281,7 @@ fn numbers(printed: &[u8]) -> Vec<u8> {
 /// How many events a listener said to be missing.
 fn missing(listener: &Background) -> usize {
     let told = listener.stderr().into_iter().filter_map(|line| {
-        let (told, _) = line.strip_prefix("warning: ")?.split_once(" missing: they came too fast")?;
+        let (told, _) = line.strip_prefix("warning: ")?.split_once(" missing: this subscriber was too slow")?;
         told.split(' ').next()?.parse::<usize>().ok()
     });
     told.sum()

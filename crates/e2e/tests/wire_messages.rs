@@ -47,7 +47,7 @@ fn headers_are_forwarded_untouched() {
     let blocks: [&[u8]; 4] = [
         b"\x00\x00body",
         b"\x05\x00\x81\xA1k\xA1v",
-        // Not even a map: that is for whoever reads it to say.
+        // Not even a map: that is for anyone who reads it to say.
         b"\x03\x00\xC1\xFF\x00body",
         b"\x09\x00\x82\xA1k\xA1v\xA1k\xA1wtwice the same key",
     ];

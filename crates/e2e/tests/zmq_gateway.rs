@@ -33,7 +33,7 @@ fn connect(kind: &str, url: &str, more: &Value) -> Value {
 /// Every kind of asker with every kind of worker: messages of up to 100 frames, empty frames and frames of 8 MiB come back byte
 /// for byte, with heartbeats and without.
 #[test]
-fn whoever_asks_is_answered_by_whoever_works() {
+fn anyone_who_asks_is_answered_by_whoever_works() {
     let broker = broker("[[zmq.endpoint]]\nlisten = \"tcp://127.0.0.1:0\"\nrole = \"worker\"\n");
     for (asker, heartbeats) in [("REQ", json!({})), ("DEALER", json!({"heartbeat_ms": 200}))] {
         for (worker, place) in [("REP", 0), ("DEALER", 1), ("ROUTER", 0)] {

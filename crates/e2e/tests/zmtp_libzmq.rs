@@ -209,7 +209,7 @@ fn libzmq_publishes() {
 
 /// Every socket type that a broker may meet, and PAIR, which it refuses.
 #[test]
-fn every_socket_type_of_libzmq_shakes_hands() {
+fn every_socket_type_of_libzmq_shakes_job_workers() {
     for theirs in SocketType::ALL {
         let (listener, url) = listen();
         let program = Pyzmq::start("handshake", &connect(theirs.name(), &url, &json!({})));

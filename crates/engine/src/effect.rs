@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::link::{Forward, LinkWord};
+use turno_proto::model::link::{Forward, LinkMessage};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{
     BroadcastEnd, Closing, Code, ConnId, Cost, Delivery, Durability, MessageId, Payload, QueueName,
@@ -16,7 +16,7 @@ use turno_proto::model::{
 use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
 use crate::messages::disk::persist::{Persist, Put};
-use crate::ring::{PublicationRef, RingHostEffect, RingPeerEffect, RingWord};
+use crate::ring::{PublicationRef, RingHostEffect, RingMessage, RingPeerEffect};
 use crate::topics::Listener;
 
 /// A delivery. Lent by the engine, so that the body is not copied until it reaches the out-buffer; or with a payload of its
@@ -189,7 +189,7 @@ pub enum LinkEffect {
     /// A message crosses: FORWARD.
     Forward(Box<Forward>),
     /// A word that is not about one crossing.
-    Word(Box<LinkWord>),
+    Word(Box<LinkMessage>),
     /// A message that crossed from there is settled.
     Ack { seq: u32 },
     /// A message that crossed from there failed.
@@ -338,9 +338,9 @@ impl LinkEffect {
         match self {
             Self::Forward(forward) => forward.payload.len(),
             Self::Word(word) => match &**word {
-                LinkWord::Broadcast(broadcast) => broadcast.payload.len(),
-                LinkWord::Event(forward) => forward.event.payload.len(),
-                LinkWord::Offers(_) | LinkWord::Presence(_) | LinkWord::Relay(_) => 0,
+                LinkMessage::Broadcast(broadcast) => broadcast.payload.len(),
+                LinkMessage::Event(forward) => forward.event.payload.len(),
+                LinkMessage::Offers(_) | LinkMessage::Presence(_) | LinkMessage::Relay(_) => 0,
             },
             Self::Fail { payload, .. } => payload.len(),
             Self::Prove | Self::Unlink { .. } | Self::Open { .. } | Self::Ack { .. } => 0,
@@ -358,7 +358,7 @@ pub trait Peers {
     }
     /// A publication on its way round, to the next member.
     fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
-        let word = RingWord::Publish(publication.to_publication());
+        let word = RingMessage::Publish(publication.to_publication());
         self.peer(PeerEffect::Ring(RingPeerEffect::Say { conn, word }));
     }
     /// Everything else.

@@ -5,14 +5,14 @@ use crate::jobs::ForemanEvent;
 use crate::messages::disk::persist::Record;
 use crate::ring::RingInput;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
-use turno_proto::model::link::{BrokerId, Forward, LinkWord};
+use turno_proto::model::link::{BrokerId, Forward, LinkMessage};
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Broadcast, Code, ConnId, Delivery, Filter, Outgoing, Payload, QueueName, Slots};
 
 /// What the other end says about something that crossed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
-pub enum FarWord {
+pub enum RemoteMessage {
     /// A word that a client would hear, too.
     Caller(CallerWord),
     Ack,
@@ -208,7 +208,7 @@ pub enum Input {
     Far {
         conn: ConnId,
         seq: u32,
-        word: FarWord,
+        word: RemoteMessage,
     },
     /// CANCEL came over a link: the other end gives up what crossed to here, and says why.
     FarCancel {
@@ -219,7 +219,7 @@ pub enum Input {
     /// What the other end of a link tells.
     Link {
         conn: ConnId,
-        word: Box<LinkWord>,
+        word: Box<LinkMessage>,
     },
     /// Something happened to the ring, or on one of its connections.
     Ring {

@@ -23,7 +23,7 @@ pub use effect::{
     NativeEffect, PeerEffect, Peers, Report, Sink,
 };
 pub use engine::{Buffers, Engine};
-pub use input::{FarWord, Input, Neighbour, WorkerWord};
+pub use input::{Input, Neighbour, RemoteMessage, WorkerWord};
 pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, RunningTask, ShortEnd,
     StoredJobs, TaskEnd, TaskRecord, Tried, Update,
@@ -32,6 +32,6 @@ pub use messages::disk::persist::{Persist, Put, Record, Remembered, Survivor};
 pub use messages::workers::policy::Policy;
 pub use settings::{Settings, StoreSettings};
 pub use topics::Listener;
-pub use turno_proto::model::link::{Forward, ForwardBroadcast, ForwardEvent, LinkWord};
+pub use turno_proto::model::link::{Forward, ForwardBroadcast, ForwardEvent, LinkMessage};
 pub use turno_proto::model::topic::{Event, EventRef};
 pub use turno_proto::model::{Broadcast, Outgoing};

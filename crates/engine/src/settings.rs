@@ -34,7 +34,7 @@ pub struct Settings {
     pub name: String,
     /// The broker's version, for people.
     pub version: String,
-    /// Where job workers find the broker, for whoever asks.
+    /// Where job workers find the broker, for anyone who asks.
     pub foreman: Option<String>,
     /// The data directory, shown by `status`.
     pub data: Option<String>,
@@ -61,7 +61,7 @@ pub struct Settings {
     pub store: Option<StoreSettings>,
     /// Bytes of stored messages that a queue keeps at hand for each priority; what waits behind them is only on disk.
     pub hot_bytes: u64,
-    /// Messages whose rotas a worker stands in itself. With more it belongs to a crew. Only speed depends on it.
+    /// Messages whose rotas a worker stands in itself. With more it belongs to a shared rota. Only speed depends on it.
     pub own_rotas_max: usize,
     /// Bytes of memory that messages which are read back from the disk leave to new ones; `None`: as the limits say.
     pub kept_for_new: Option<u64>,

@@ -1,6 +1,6 @@
 //! What the fuzzer runs: one function per target, any bytes in, a panic if something is wrong.
 //!
-//! They live in the workspace so that plain tests replay the committed corpora with them; `fuzz/` only hands them to
+//! They live in the workspace so that plain tests replay the committed corpora with them; `fuzz/` only job workers them to
 //! libFuzzer. Nothing here decides what is right about queues: each target holds the real thing to its own promises.
 
 mod config_file;

@@ -1,8 +1,8 @@
-//! Any bytes from one peer, before and after the greeting, into a whole switchboard.
+//! Any bytes from one peer, before and after the greeting, into a whole connections.
 //!
 //! Layout: how to go about it (1), bytes of the reads, taken in turn (3), milliseconds between them (1), the stream.
 
-use turno_broker::switchboard::{Door, LinkSettings, Nonces, RingWireSettings, Switchboard, Turn};
+use turno_broker::connections::{Connections, Door, LinkSettings, Nonces, RingWireSettings, Turn};
 use turno_engine::ring::RingSettings;
 use turno_engine::{Input, Settings};
 use turno_proto::model::link::BrokerId;
@@ -63,7 +63,7 @@ fn without_pings(mut said: &[u8]) -> Vec<u8> {
 }
 
 struct Line {
-    board: Switchboard,
+    board: Connections,
     now: Mono,
     conn: ConnId,
     manner: u8,
@@ -77,7 +77,7 @@ impl Line {
         let ring = (manner & RINGED != 0).then(|| RingSettings::new(member(1), None));
         let settings = Settings { limits: tight(), lease_ms: Some(2_000), ring, ..Settings::default() };
         let config = Config { broker: "b1".to_owned(), program: "turno".to_owned(), ..Config::of(&settings.limits) };
-        let mut board = Switchboard::new(Mono::ZERO, settings, config);
+        let mut board = Connections::new(Mono::ZERO, settings, config);
         board.set_turn_work(turn_work);
         board.set_links(LinkSettings { credentials: credentials(1), nonces: Nonces::Seeded(1) });
         // An address on the same machine: a link needs no secret.
@@ -146,7 +146,7 @@ impl Line {
             self.handle(Input::Drain { within_ms: 3_000 });
         }
         self.pass(4_000);
-        // One look after a long time instead of many, for speed: the broker gives up whoever says nothing more.
+        // One look after a long time instead of many, for speed: the broker gives up anyone who says nothing more.
         self.now = self.now.plus_millis(SILENCE_MS);
         self.handle(Input::Tick);
         self.pass(0);

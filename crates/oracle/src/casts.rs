@@ -130,7 +130,7 @@ impl Oracle {
         }
     }
 
-    pub(crate) fn is_cast_in_hand(&self, queue: usize) -> bool {
+    pub(crate) fn is_cast_in_job_worker(&self, queue: usize) -> bool {
         self.casts.values().any(|cast| cast.queue == queue && cast.parts().next().is_some())
     }
 

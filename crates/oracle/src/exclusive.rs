@@ -44,7 +44,7 @@ impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
             self.offer.is_none() && self.consumers.is_empty() && self.waiters.iter().any(|other| *other != who);
         assert!(!passed || self.linked, "S2.24: {who:?} overtakes {:?}", self.waiters);
         self.leave(who);
-        // Whoever it was kept for before has let its time pass.
+        // Anyone who it was kept for before has let its time pass.
         self.offer = None;
         self.consumers.insert(who, token);
     }

@@ -61,7 +61,7 @@ pub enum Op {
         skip_self: bool,
         large: bool,
     },
-    /// A word about a delivery, by its receiver or by whoever sits at that place.
+    /// A word about a delivery, by its receiver or by anyone who sits at that place.
     Settle {
         ago: usize,
         word: Word,

@@ -125,7 +125,7 @@ impl Oracle {
         };
         assert_eq!(asker, conn, "the answer goes to who asked");
         let after = self.drop_after(queue);
-        let free = self.exclusive[queue].is_free() && !self.lags && !self.is_in_hand(queue);
+        let free = self.exclusive[queue].is_free() && !self.lags && !self.is_in_job_worker(queue);
         let peer = self.peers.get_mut(&conn).expect("who asks is connected");
         match answer {
             Some(token) => {
@@ -200,7 +200,7 @@ impl Oracle {
     }
 
     pub(crate) fn note_delivery(&mut self, worker: ConnId, delivery: Delivery, seq: u32) {
-        assert!(self.stamps.insert(delivery.stamp), "every hand-over has a number of its own");
+        assert!(self.stamps.insert(delivery.stamp), "every job worker-over has a number of its own");
         self.deliveries.push((worker, delivery, seq));
     }
 
@@ -293,8 +293,8 @@ impl Oracle {
     }
 
     /// Some worker has something of the queue.
-    fn is_in_hand(&self, queue: usize) -> bool {
-        self.held.keys().any(|seq| self.messages[seq].queue == queue) || self.is_cast_in_hand(queue)
+    fn is_in_job_worker(&self, queue: usize) -> bool {
+        self.held.keys().any(|seq| self.messages[seq].queue == queue) || self.is_cast_in_job_worker(queue)
     }
 
     /// It has a queue to itself, or something of such a queue, or waits for one.

@@ -51,7 +51,7 @@ impl Setup {
             policy: chance.pick(&[Policy::LeastRecentlyUsed, Policy::LeastRecentlyUsed, Policy::Fill]),
             lease_ms,
             limits,
-            // With few rotas of their own, workers of two or three queues belong to crews.
+            // With few rotas of their own, workers of two or three queues belong to shared rotas.
             own_rotas_max: chance.pick(&[8, 1, 0]),
             store: has_store.then_some(store),
             // With a small window, stored messages wait on disk.

@@ -81,12 +81,12 @@ impl Boss {
         (!self.jobs.is_empty()).then(|| self.jobs.iter().copied().nth(rng.index(self.jobs.len()))).flatten()
     }
 
-    /// Does something at random; `hands` are the workers' names and sizes.
+    /// Does something at random; `job_workers` are the workers' names and sizes.
     pub(crate) fn act(
         &mut self,
         now: Mono,
         core: &mut Core,
-        hands: &[(usize, String, u16)],
+        job_workers: &[(usize, String, u16)],
         tasks: &mut Tasks,
         rng: &mut Rng,
     ) {
@@ -125,10 +125,10 @@ impl Boss {
                 tasks.removes(job);
                 self.call(now, core, Call::Other, AdminCall::JobRm { job: JobId(job) });
             }
-            16..=17 => self.stop(now, core, &hands[rng.index(hands.len())], tasks, rng),
+            16..=17 => self.stop(now, core, &job_workers[rng.index(job_workers.len())], tasks, rng),
             18 => {
-                let Some((name, hand)) = tasks.some_running(rng) else { return };
-                let Some((_, worker, _)) = hands.iter().find(|(index, ..)| *index == hand) else { return };
+                let Some((name, job_worker)) = tasks.some_running(rng) else { return };
+                let Some((_, worker, _)) = job_workers.iter().find(|(index, ..)| *index == job_worker) else { return };
                 let pieces = tasks.outputs.hand_in(name, rng);
                 let call = AdminCall::TaskOutput { worker: worker.clone(), pieces: pieces.clone() };
                 self.call(now, core, Call::HandIn { pieces }, call);
@@ -192,7 +192,7 @@ impl Boss {
         &mut self,
         now: Mono,
         core: &mut Core,
-        (hand, name, procs): &(usize, String, u16),
+        (job_worker, name, procs): &(usize, String, u16),
         tasks: &mut Tasks,
         rng: &mut Rng,
     ) {
@@ -202,11 +202,11 @@ impl Boss {
                 AdminCall::WorkerResize { worker, slots: Slots::Limited(small(rng, 1, u64::from(*procs))) }
             }
             1 => {
-                tasks.stops(*hand, true);
+                tasks.stops(*job_worker, true);
                 AdminCall::WorkerStop { worker, now: true }
             }
             _ => {
-                tasks.stops(*hand, false);
+                tasks.stops(*job_worker, false);
                 AdminCall::WorkerStop { worker, now: false }
             }
         };

@@ -26,7 +26,7 @@ impl World {
         for broker in 0..self.brokers.len() {
             self.disk_heals(broker);
             self.resume_a_broker(broker);
-            // Maintenance is over; whoever is on the way out goes.
+            // Maintenance is over; anyone who is on the way out goes.
             if self.brokers[broker].board.as_ref().is_some_and(|board| board.engine().status().draining) {
                 self.end_broker(broker);
             }
@@ -92,7 +92,7 @@ impl World {
             && self.peers.iter().all(|peer| match &peer.actor {
                 Actor::Client(client) => client.is_idle(),
                 Actor::Worker(worker) => worker.is_idle(),
-                Actor::Rogue(_) | Actor::Hand(_) | Actor::Liar(_) | Actor::Boss(_) | Actor::Listener(_) => true,
+                Actor::Rogue(_) | Actor::JobWorker(_) | Actor::Liar(_) | Actor::Boss(_) | Actor::Listener(_) => true,
             })
             && self.farm_is_quiet()
             && self.events_are_told()
@@ -125,7 +125,7 @@ impl World {
         let workers: Vec<usize> = (0..FAIR_WORKERS)
             .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(0)))
             .collect();
-        // Whoever is behind a link gets nothing while somebody here has room.
+        // Anyone who is behind a link gets nothing while somebody here has room.
         let neighbour = self.links.component_of(0).last().copied().filter(|broker| *broker != 0);
         let elsewhere =
             neighbour.map(|broker| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(broker)));

@@ -1,12 +1,12 @@
 //! What crosses links, judged by the frames that brokers say and read (I14, S2.8).
 //!
-//! A message that crosses stays its owner's, so it is in one place at a time: whoever has handed it on says nothing more of it
+//! A message that crosses stays its owner's, so it is in one place at a time: anyone who has handed it on says nothing more of it
 //! until it hears what became of it, or has lost whom it gave it to. Its way says where it was, begins at its owner, and
 //! leads through nobody twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::link::{BrokerId, Forward, ForwardBroadcast, LinkWord};
+use turno_proto::model::link::{BrokerId, Forward, ForwardBroadcast, LinkMessage};
 use turno_proto::model::{Cost, Delivery, MessageId, Mono, limits};
 use turno_proto::native::Frame;
 
@@ -201,14 +201,14 @@ impl Crossings {
                 assert!(before.is_none(), "I14: {id} is given to two at once, over {before:?} and {wire}");
             }
             Frame::Link(word) => match &**word {
-                LinkWord::Broadcast(ForwardBroadcast { targets, path, .. }) => {
+                LinkMessage::Broadcast(ForwardBroadcast { targets, path, .. }) => {
                     let met = targets.iter().find(|target| path.has(**target));
                     assert!(met.is_none(), "S2.9: a broadcast goes back to {met:?}");
                     let is_last = path.brokers().last() == Some(&me);
                     assert!(is_last && !path.has(other), "S2.9: a broadcast goes round");
                 }
-                LinkWord::Presence(_) => drop(self.up.entry(wire).or_default().insert(way)),
-                LinkWord::Offers(_) | LinkWord::Event(_) | LinkWord::Relay(_) => {}
+                LinkMessage::Presence(_) => drop(self.up.entry(wire).or_default().insert(way)),
+                LinkMessage::Offers(_) | LinkMessage::Event(_) | LinkMessage::Relay(_) => {}
             },
             _ => {}
         }

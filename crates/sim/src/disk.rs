@@ -7,7 +7,7 @@ use turno_broker::keeper::{self, Keeper, StoreError};
 use turno_engine::{Engine, Settings as EngineSettings};
 use turno_proto::model::Mono;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
-use turno_store::{Committer, Embedded, Hand, Item, Mem, MemFault, MemMedium, Settings, Space, Store, Turn};
+use turno_store::{Committer, Embedded, Item, Mem, MemFault, MemMedium, Settings, Space, Stepper, Store, Turn};
 
 use crate::archive::ArchiveDisk;
 use crate::body;
@@ -34,8 +34,8 @@ enum Medium {
 /// Does the committer's work, turn by turn.
 #[derive(Debug)]
 enum Worker {
-    Disk(Box<Hand<Embedded<SimDisk>>>),
-    Elsewhere(Hand<Mem>),
+    Disk(Box<Stepper<Embedded<SimDisk>>>),
+    Elsewhere(Stepper<Mem>),
 }
 
 /// One broker's store.
@@ -81,14 +81,14 @@ impl Shelf {
         match &self.medium {
             Medium::Disk(disk) => {
                 let (store, _) = Embedded::open(disk.clone(), self.settings)?;
-                let hand;
-                (engine, committer, hand, truth) = begin(store, now, settings)?;
-                self.worker = Some(Worker::Disk(Box::new(hand)));
+                let stepper;
+                (engine, committer, stepper, truth) = begin(store, now, settings)?;
+                self.worker = Some(Worker::Disk(Box::new(stepper)));
             }
             Medium::Elsewhere(medium) => {
-                let hand;
-                (engine, committer, hand, truth) = begin(Mem::open(medium), now, settings)?;
-                self.worker = Some(Worker::Elsewhere(hand));
+                let stepper;
+                (engine, committer, stepper, truth) = begin(Mem::open(medium), now, settings)?;
+                self.worker = Some(Worker::Elsewhere(stepper));
             }
         }
         Ok((engine, Keeper::by_hand(committer), truth))
@@ -105,8 +105,8 @@ impl Shelf {
     pub(crate) fn turn(&mut self) -> Turn {
         self.before = self.changes();
         let turn = match &mut self.worker {
-            Some(Worker::Disk(hand)) => hand.turn(),
-            Some(Worker::Elsewhere(hand)) => hand.turn(),
+            Some(Worker::Disk(stepper)) => stepper.turn(),
+            Some(Worker::Elsewhere(stepper)) => stepper.turn(),
             None => Turn::Idle,
         };
         self.busy = turn != Turn::Idle;
@@ -175,7 +175,7 @@ impl Shelf {
         kind
     }
 
-    /// Whether its truth can be read while a broker has it: whoever opens a store elsewhere takes it from the broker.
+    /// Whether its truth can be read while a broker has it: anyone who opens a store elsewhere takes it from the broker.
     pub(crate) const fn can_be_looked_into(&self) -> bool {
         matches!(self.medium, Medium::Disk(_))
     }
@@ -197,13 +197,13 @@ fn begin<S: Store>(
     mut store: S,
     now: Mono,
     mut settings: EngineSettings,
-) -> Result<(Engine, Committer, Hand<S>, Truth), StoreError> {
+) -> Result<(Engine, Committer, Stepper<S>, Truth), StoreError> {
     keeper::begin(&mut store, &mut settings)?;
     let mut engine = Engine::new(settings, now);
     keeper::recover(&mut store, &mut engine)?;
     let truth = truth_of(&mut store)?;
-    let (committer, hand) = Committer::by_hand(store);
-    Ok((engine, committer, hand, truth))
+    let (committer, stepper) = Committer::by_hand(store);
+    Ok((engine, committer, stepper, truth))
 }
 
 /// The number of the body at the end of a message's record.

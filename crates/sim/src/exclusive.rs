@@ -174,7 +174,7 @@ impl World {
         waits && rogue.will_not_come()
     }
 
-    /// Before the calm ends, every exclusive queue of every broker is somebody's who lives, and whoever believes to stand in
+    /// Before the calm ends, every exclusive queue of every broker is somebody's who lives, and anyone who believes to stand in
     /// a line does.
     pub(crate) fn await_holders(&mut self, end: Mono) {
         loop {

@@ -9,7 +9,7 @@ use turno_proto::model::limits::TASK_GRACE_MS;
 
 use crate::boss::Boss;
 use crate::disk::Shelf;
-use crate::hands::Hand;
+use crate::job_workers::JobWorker;
 use crate::liar::Liar;
 use crate::net::Way;
 use crate::tasks::Heard;
@@ -23,7 +23,7 @@ const LARGE: u16 = 8;
 pub(crate) struct Farm {
     broker: Option<usize>,
     settings: Settings,
-    hands: Vec<usize>,
+    job_workers: Vec<usize>,
     boss: usize,
     /// Somebody is away for longer than the grace of its tasks.
     long_absence: bool,
@@ -43,7 +43,7 @@ impl World {
         self.set_foreman(broker);
         for _ in 0..self.rng.range(1, 5) {
             let procs = u16::try_from(self.rng.range(1, 7)).expect("small");
-            self.add_hand(broker, procs);
+            self.add_job_worker(broker, procs);
         }
         if self.rng.once_in(3) {
             self.oracle.tasks.lax = true;
@@ -58,10 +58,10 @@ impl World {
         self.farm.broker == Some(broker)
     }
 
-    fn add_hand(&mut self, broker: usize, procs: u16) {
-        let hand = Hand::new(format!("hand-{}", self.peers.len()), procs, self.farm.settings);
-        let peer = self.add_peer(Actor::Hand(Box::new(hand)), 0, Vec::new(), Some(broker));
-        self.farm.hands.push(peer);
+    fn add_job_worker(&mut self, broker: usize, procs: u16) {
+        let job_worker = JobWorker::new(format!("hand-{}", self.peers.len()), procs, self.farm.settings);
+        let peer = self.add_peer(Actor::JobWorker(Box::new(job_worker)), 0, Vec::new(), Some(broker));
+        self.farm.job_workers.push(peer);
     }
 
     /// A broker that begins counts as its workers do. What follows from what it recovered is done with the first input.
@@ -76,39 +76,39 @@ impl World {
         }
     }
 
-    pub(crate) fn hand_mut(&mut self, index: usize) -> Option<&mut Hand> {
+    pub(crate) fn job_worker_mut(&mut self, index: usize) -> Option<&mut JobWorker> {
         match &mut self.peers[index].actor {
-            Actor::Hand(hand) => Some(hand),
+            Actor::JobWorker(job_worker) => Some(job_worker),
             _ => None,
         }
     }
 
     /// Comes in by the foreman's door.
     pub(crate) fn works_for_jobs(&self, index: usize) -> bool {
-        matches!(self.peers[index].actor, Actor::Hand(_) | Actor::Liar(_))
+        matches!(self.peers[index].actor, Actor::JobWorker(_) | Actor::Liar(_))
     }
 
     /// The process of a worker is gone.
-    pub(crate) fn hand_dies(&mut self, index: usize) {
+    pub(crate) fn job_worker_dies(&mut self, index: usize) {
         let now = self.now;
-        if let Some(hand) = self.hand_mut(index) {
-            hand.dies();
+        if let Some(job_worker) = self.job_worker_mut(index) {
+            job_worker.dies();
             self.oracle.tasks.dies(index);
             self.oracle.tasks.parted(now, index);
         }
     }
 
     /// The connection of a worker is gone: it dials again, its tasks go on. False if this is none.
-    pub(crate) fn hand_parted(&mut self, index: usize) -> bool {
+    pub(crate) fn job_worker_parted(&mut self, index: usize) -> bool {
         let (now, life, only) = (self.now, self.peers[index].life, self.peers[index].only);
         let wait_ms = if self.rng.once_in(4) { self.rng.range(100, 4_000) } else { self.rng.range(1, 100) };
         if let (Actor::Liar(_), Some(broker)) = (&self.peers[index].actor, only) {
             self.dial(index, life, broker);
             return true;
         }
-        let Some(hand) = self.hand_mut(index) else { return false };
-        hand.disconnected();
-        let (over, at) = (hand.over, now.plus_millis(wait_ms).max(hand.not_before));
+        let Some(job_worker) = self.job_worker_mut(index) else { return false };
+        job_worker.disconnected();
+        let (over, at) = (job_worker.over, now.plus_millis(wait_ms).max(job_worker.not_before));
         self.oracle.tasks.parted(now, index);
         if let Some(broker) = only.filter(|_| !over) {
             self.at(at, Happening::Dialled { peer: index, life, broker });
@@ -126,24 +126,24 @@ impl World {
     }
 
     /// Everything that a worker's end has to tell.
-    pub(crate) fn pump_hand(&mut self, index: usize) {
-        while let Some(event) = self.hand_mut(index).and_then(|hand| hand.worker().poll_event()) {
-            self.hand_event(index, event);
+    pub(crate) fn pump_job_worker(&mut self, index: usize) {
+        while let Some(event) = self.job_worker_mut(index).and_then(|job_worker| job_worker.worker().poll_event()) {
+            self.job_worker_event(index, event);
         }
-        let Some(hand) = self.hand_mut(index) else { return };
-        if !hand.over && !hand.leaves {
-            hand.check();
+        let Some(job_worker) = self.job_worker_mut(index) else { return };
+        if !job_worker.over && !job_worker.leaves {
+            job_worker.check();
         }
-        let leaves = std::mem::take(&mut hand.leaves);
+        let leaves = std::mem::take(&mut job_worker.leaves);
         let mut out = Vec::new();
-        hand.worker().take_output(&mut out);
+        job_worker.worker().take_output(&mut out);
         self.peers[index].out.append(&mut out);
         if leaves {
-            self.hand_leaves(index);
+            self.job_worker_leaves(index);
         }
     }
 
-    fn hand_event(&mut self, index: usize, event: WorkerEvent) {
+    fn job_worker_event(&mut self, index: usize, event: WorkerEvent) {
         let (now, life, stormy) = (self.now, self.peers[index].life, self.stormy);
         match event {
             WorkerEvent::Greeted => self.oracle.tasks.met(now, index),
@@ -152,10 +152,10 @@ impl World {
                 let (flawless, clock) = (wire.was_never_held_up(), self.oracle.clocks.of(wire.broker, wire.life));
                 for task in tasks {
                     self.trace.note(now, "task starts", task.job << 32 | u64::from(task.task), index as u64);
-                    let Actor::Hand(hand) = &mut self.peers[index].actor else { return };
-                    let heard = Heard { hand: index, since: hand.since, flawless, clock };
+                    let Actor::JobWorker(job_worker) = &mut self.peers[index].actor else { return };
+                    let heard = Heard { worker: index, since: job_worker.since, flawless, clock };
                     self.oracle.tasks.starts(&self.oracle.clocks, heard, &task);
-                    let at = hand.start(now, &task, stormy, &mut self.rng);
+                    let at = job_worker.start(now, &task, stormy, &mut self.rng);
                     let (id, attempt) = (task.id(), task.attempt);
                     self.task_ends_at(at, index, life, id, attempt, false);
                 }
@@ -164,7 +164,9 @@ impl World {
                 for id in ids {
                     self.trace.note(now, "task is cancelled", id.job << 32 | u64::from(id.task), index as u64);
                     let at = now.plus_millis(self.rng.range(0, 300));
-                    let Some(doing) = self.hand_mut(index).and_then(|hand| hand.running(id)) else { continue };
+                    let Some(doing) = self.job_worker_mut(index).and_then(|job_worker| job_worker.running(id)) else {
+                        continue;
+                    };
                     self.oracle.tasks.told_to_stop(&self.oracle.clocks, index, id, doing.attempt);
                     self.task_ends_at(at, index, life, id, doing.attempt, true);
                 }
@@ -172,26 +174,30 @@ impl World {
             WorkerEvent::Stopping { max } => {
                 self.trace.note(now, "hand shrinks", index as u64, u64::from(max));
                 self.oracle.tasks.told_to_shrink(index, max);
-                if let Some(hand) = self.hand_mut(index) {
-                    hand.stopping(max);
+                if let Some(job_worker) = self.job_worker_mut(index) {
+                    job_worker.stopping(max);
                 }
             }
             WorkerEvent::Reported(id) => {
-                if let Some(said) = self.hand_mut(index).map(|hand| hand.reported(id)) {
+                if let Some(said) = self.job_worker_mut(index).map(|job_worker| job_worker.reported(id)) {
                     self.trace.note(now, "end is confirmed", id.job << 32 | u64::from(id.task), index as u64);
                     self.oracle.tasks.told(&self.oracle.clocks, said);
                 }
             }
             WorkerEvent::NotReported { id, code } => panic!("I20: the foreman does not want the end of {id:?}: {code}"),
             WorkerEvent::Exit => {
-                let Some(hand) = self.hand_mut(index) else { return };
-                assert!(hand.is_idle() && hand.lingers(), "S4.79: a worker leaves early: {}", hand.unrest());
-                hand.leaves = true;
+                let Some(job_worker) = self.job_worker_mut(index) else { return };
+                assert!(
+                    job_worker.is_idle() && job_worker.lingers(),
+                    "S4.79: a worker leaves early: {}",
+                    job_worker.unrest()
+                );
+                job_worker.leaves = true;
             }
             WorkerEvent::ExitNow => {
                 self.oracle.tasks.told_to_end(index);
-                if let Some(hand) = self.hand_mut(index) {
-                    hand.leaves = true;
+                if let Some(job_worker) = self.job_worker_mut(index) {
+                    job_worker.leaves = true;
                 }
             }
             WorkerEvent::Note(Note::Mismatch { ours, theirs }) => {
@@ -203,7 +209,7 @@ impl World {
                 if let Some(wire) = self.peers[index].wire.take() {
                     self.close(wire, Way::ToBroker);
                 }
-                self.hand_parted(index);
+                self.job_worker_parted(index);
             }
         }
     }
@@ -219,7 +225,7 @@ impl World {
         if self.peers[index].life != life {
             return;
         }
-        if let Some(said) = self.hand_mut(index).and_then(|hand| hand.end(now, id, attempt, killed)) {
+        if let Some(said) = self.job_worker_mut(index).and_then(|job_worker| job_worker.end(now, id, attempt, killed)) {
             self.trace.note(now, "task ends", id.job << 32 | u64::from(id.task), index as u64);
             self.oracle.tasks.says(now, said);
             self.pump_peer(index);
@@ -227,10 +233,10 @@ impl World {
     }
 
     /// A worker exits in order; another process takes its place later.
-    fn hand_leaves(&mut self, index: usize) {
+    fn job_worker_leaves(&mut self, index: usize) {
         self.trace.note(self.now, "hand leaves", index as u64, 0);
         self.write_out(index);
-        self.hand_dies(index);
+        self.job_worker_dies(index);
         let peer = &mut self.peers[index];
         peer.life += 1;
         let life = peer.life;
@@ -263,12 +269,13 @@ impl World {
         }
         let wait_ms = if self.stormy { self.rng.range(20, 400) } else { 400 };
         self.at(self.now.plus_millis(wait_ms), Happening::Act { peer: index, life });
-        let hands: Vec<(usize, String, u16)> = self.farm.hands.iter().filter_map(|at| self.named(*at)).collect();
+        let job_workers: Vec<(usize, String, u16)> =
+            self.farm.job_workers.iter().filter_map(|at| self.named(*at)).collect();
         let (now, stormy) = (self.now, self.stormy);
         let peer = &mut self.peers[index];
         if let (Some(core), Actor::Boss(boss)) = (&mut peer.core, &mut peer.actor) {
             if stormy {
-                boss.act(now, core, &hands, &mut self.oracle.tasks, &mut self.rng);
+                boss.act(now, core, &job_workers, &mut self.oracle.tasks, &mut self.rng);
             } else {
                 boss.inquire(now, core, &self.oracle.tasks);
             }
@@ -283,7 +290,7 @@ impl World {
 
     fn named(&self, index: usize) -> Option<(usize, String, u16)> {
         match &self.peers[index].actor {
-            Actor::Hand(hand) => Some((index, hand.name().to_owned(), hand.procs())),
+            Actor::JobWorker(job_worker) => Some((index, job_worker.name().to_owned(), job_worker.procs())),
             _ => None,
         }
     }
@@ -309,17 +316,17 @@ impl World {
         let Some(broker) = self.farm.broker else { return };
         // Some do not come back, or so late that nobody waits for them any more.
         if self.rng.once_in(8) {
-            let index = self.farm.hands[self.rng.index(self.farm.hands.len())];
+            let index = self.farm.job_workers[self.rng.index(self.farm.job_workers.len())];
             let for_good = self.rng.once_in(2);
             let back = self.now.plus_millis(TASK_GRACE_MS + 5_000);
             self.farm.long_absence = true;
             self.trace.note(self.now, "hand is away", index as u64, u64::from(for_good));
-            if let Some(hand) = self.hand_mut(index) {
-                hand.not_before = back;
-                hand.lost = for_good;
+            if let Some(job_worker) = self.job_worker_mut(index) {
+                job_worker.not_before = back;
+                job_worker.lost = for_good;
             }
             if for_good {
-                self.hand_dies(index);
+                self.job_worker_dies(index);
                 self.peers[index].life += 1;
             }
             if let Some(wire) = self.peers[index].wire {
@@ -328,7 +335,7 @@ impl World {
                 self.close(wire, Way::ToPeer);
             }
         }
-        self.add_hand(broker, LARGE);
+        self.add_job_worker(broker, LARGE);
         for index in 0..self.peers.len() {
             if let Actor::Liar(liar) = &mut self.peers[index].actor {
                 liar.repent();
@@ -347,7 +354,7 @@ impl World {
 
     pub(crate) fn farm_is_quiet(&self) -> bool {
         let quiet = |actor: &Actor| match actor {
-            Actor::Hand(hand) => (hand.is_idle() && !hand.lingers()) || hand.lost,
+            Actor::JobWorker(job_worker) => (job_worker.is_idle() && !job_worker.lingers()) || job_worker.lost,
             Actor::Boss(boss) => boss.is_done(),
             _ => true,
         };
@@ -356,7 +363,7 @@ impl World {
 
     pub(crate) fn farm_unrest(&self) -> Vec<String> {
         let words = |actor: &Actor| match actor {
-            Actor::Hand(hand) => Some(hand.unrest()),
+            Actor::JobWorker(job_worker) => Some(job_worker.unrest()),
             Actor::Boss(boss) => Some(boss.unrest()),
             _ => None,
         };

@@ -250,7 +250,7 @@ impl Fences {
         (if self.linked { 0 } else { broker }, token)
     }
 
-    /// No token comes twice, and each is higher than those before, whoever lived or died meanwhile.
+    /// No token comes twice, and each is higher than those before, no matter who lived or died meanwhile.
     fn token_rises(&mut self, broker: usize, queue: usize, token: u64) {
         let taken = self.tokens.insert(self.giver_of(broker, token), queue);
         assert!(taken.is_none(), "I8: two holders of broker {broker} have the token {token}");

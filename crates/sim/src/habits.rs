@@ -18,7 +18,7 @@ pub(crate) struct Habits {
     load_bytes: Option<u64>,
     /// In every other world: so few messages are ended or given back at a time that the rest has to wait.
     portion: Option<NonZeroUsize>,
-    /// In every fourth world: all workers consume all queues, and so share a crew where there are crews.
+    /// In every fourth world: all workers consume all queues, and so share a shared rota where there are shared rotas.
     pub(crate) alike: bool,
     /// In every fourth world: one worker dies soon after it was given something, again and again.
     pub(crate) fragile: bool,

@@ -12,7 +12,7 @@ use crate::world::{Actor, Happening, World, broker_of};
 const ON_ITS_WAY_MS: u64 = 100;
 
 impl World {
-    /// What a peer's core says, to whoever it is for.
+    /// What a peer's core says, to anyone who it is for.
     pub(crate) fn peer_event(&mut self, index: usize, event: &Event) {
         let (now, life) = (self.now, self.peers[index].life);
         self.single_hears(index, event);

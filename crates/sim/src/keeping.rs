@@ -2,8 +2,8 @@
 //! worst moment.
 
 use turno_broker::archive::Archivist;
+use turno_broker::connections::{Connections, EventLimits, LocalEngine};
 use turno_broker::keeper::{Keep as _, Keeper};
-use turno_broker::switchboard::{EngineDesk, EventLimits, Switchboard};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::{Limits, Mono};
 use turno_proto::native::Config;
@@ -22,7 +22,7 @@ impl World {
         broker.run += 1;
         let (now, run) = (self.now, broker.run);
         let limits = Limits { out_bytes_max: 64 * 1024, out_bytes_pause: 512, ..Limits::default() };
-        // Odd brokers have crews from two queues on, even ones only beyond eight.
+        // Odd brokers have shared rotas from two queues on, even ones only beyond eight.
         let own_rotas_max = if index % 2 == 1 { 1 } else { EngineSettings::default().own_rotas_max };
         let settings = EngineSettings {
             run: run_of(index, run),
@@ -34,9 +34,9 @@ impl World {
         let settings = self.engine_settings(index, settings);
         let config = Config { broker: format!("broker-{index}"), heartbeat_ms: 1_000, ..Config::of(&limits) };
         let frame_bytes_max = config.frame_bytes_max;
-        let Some(desk) = self.open_store(index, settings) else { return self.restart_later(index) };
+        let Some(engine_handle) = self.open_store(index, settings) else { return self.restart_later(index) };
         let broker = &mut self.brokers[index];
-        let mut board = Switchboard::with_engine(desk, limits, config);
+        let mut board = Connections::with_engine(engine_handle, limits, config);
         let room = usize::try_from(128 + run % 4 * 256).expect("small");
         board.set_event_limits(EventLimits { room, waiting: 4 * room });
         broker.board = Some(board);
@@ -56,14 +56,14 @@ impl World {
     }
 
     /// The engine with what it had before; `None` if the broker did not get that far.
-    fn open_store(&mut self, index: usize, mut settings: EngineSettings) -> Option<EngineDesk> {
+    fn open_store(&mut self, index: usize, mut settings: EngineSettings) -> Option<LocalEngine> {
         let (now, stormy) = (self.now, self.stormy);
         self.oracle.clocks.run_of(index, settings.run);
         let broker = &mut self.brokers[index];
         let Some(shelf) = &mut broker.shelf else {
             let shown = self.set_clock(index).shows(now);
             settings.term = shown.as_millis();
-            return Some(EngineDesk::new(Engine::new(settings, shown), None, Archivist::in_memory()));
+            return Some(LocalEngine::new(Engine::new(settings, shown), None, Archivist::in_memory()));
         };
         shelf.heal();
         if stormy && self.rng.once_in(10) {
@@ -98,7 +98,7 @@ impl World {
                 if self.is_foreman(index) {
                     self.oracle.tasks.outputs.reopened(harm);
                 }
-                Some(EngineDesk::new(engine, Some(keeper), archivist))
+                Some(LocalEngine::new(engine, Some(keeper), archivist))
             }
         }
     }
@@ -220,7 +220,7 @@ pub(crate) fn broker_of_run(run: u64) -> usize {
     usize::try_from(run >> 32).expect("few brokers")
 }
 
-fn write_the_rest(board: &mut Switchboard, shelf: &mut Shelf) {
+fn write_the_rest(board: &mut Connections, shelf: &mut Shelf) {
     let Some(keeper) = board.keeper_mut() else { return };
     keeper.post();
     while shelf.turn() != Turn::Idle && keeper.take().is_ok() {}

@@ -26,7 +26,7 @@ pub(crate) const fn is_later(ticket: Ticket) -> bool {
 }
 
 impl World {
-    /// I21: whoever needs all slots of a worker is not passed by for ever by those that need one, in another queue.
+    /// I21: anyone who needs all slots of a worker is not passed by for ever by those that need one, in another queue.
     pub(crate) fn crowd_out(&mut self) {
         if !self.links.is_empty() {
             return;
@@ -112,8 +112,8 @@ impl World {
     /// Everyone goes, and time passes.
     fn leave_alone_for(&mut self, ms: u64) {
         for index in 0..self.peers.len() {
-            self.hand_dies(index);
-            self.drop_rears(index, false);
+            self.job_worker_dies(index);
+            self.drop_draining(index, false);
             let peer = &mut self.peers[index];
             peer.life += 1;
             peer.core = None;

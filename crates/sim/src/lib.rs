@@ -1,6 +1,6 @@
 //! Many clients, workers and brokers on one seeded clock, in bad weather.
 //!
-//! Everything that decides is the real thing: the engine, the switchboard with its codec and sessions, the core of
+//! Everything that decides is the real thing: the engine, the connections with its codec and sessions, the core of
 //! the client, the store with its committer. Only sockets, disks, clocks and chance are ours. A run is a storm, with faults of every kind, and then a
 //! calm in which everything must come to its end. An oracle beside the system knows what was asked and complains
 //! at the first thing that cannot be. The same seed always gives the same run.
@@ -16,6 +16,7 @@ mod client;
 mod clocks;
 mod crossings;
 mod disk;
+mod draining;
 mod drops;
 mod engines;
 mod exclusive;
@@ -25,8 +26,8 @@ mod fences;
 mod frames;
 mod ghost;
 mod habits;
-mod hands;
 mod hearing;
+mod job_workers;
 mod keeping;
 mod later;
 mod leaving;
@@ -39,7 +40,7 @@ mod oracle;
 mod order;
 mod output;
 mod pump;
-mod rear;
+mod queue_settings;
 mod retries;
 mod ring;
 mod rng;
@@ -47,7 +48,6 @@ mod rogue;
 mod tasks;
 mod topics;
 mod trace;
-mod upkeep;
 mod visit;
 mod weather;
 mod worker;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_broker::switchboard::{Dial, Door, LinkSettings, Nonces, Turn};
+use turno_broker::connections::{Dial, Door, LinkSettings, Nonces, Turn};
 use turno_engine::{Input, Settings as EngineSettings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::link::BrokerId;

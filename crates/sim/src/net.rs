@@ -7,7 +7,7 @@ use turno_proto::model::{ConnId, Mono};
 use crate::rng::Rng;
 
 /// Bytes one direction holds, on the way and unread: at most so many, on some wires far fewer. A writer beyond that
-/// must wait, so whoever does not read soon stops the other from writing.
+/// must wait, so anyone who does not read soon stops the other from writing.
 const WINDOW_MAX: u64 = 8 * 1024;
 const WINDOW_MIN: u64 = 64;
 /// Links are so many times as wide.

@@ -226,7 +226,7 @@ impl Oracle {
         self.fences.linked = true;
     }
 
-    /// How long it may take until whoever is behind a link hears of something: the link may be silent, and so may the next.
+    /// How long it may take until anyone who is behind a link hears of something: the link may be silent, and so may the next.
     const fn link_ms(&self) -> u64 {
         if self.crossings.on { LINK_MS } else { 0 }
     }
@@ -241,7 +241,7 @@ impl Oracle {
         self.broadcasts.links_lost = self.crossings.lost;
     }
 
-    /// What was sent once is in one store only, whoever else had it in hand.
+    /// What was sent once is in one store only, anyone who else had it in hand.
     pub(crate) fn judge_owner(&mut self, truth: &Truth) {
         for number in &truth.numbers {
             if self.asked.get(number).is_none_or(Asked::may_come_again) {

@@ -1,6 +1,6 @@
 //! What goes round: bytes between peers and brokers, events out of cores, time into everyone.
 
-use turno_broker::switchboard::{Door, Turn};
+use turno_broker::connections::{Door, Turn};
 use turno_client::core::Held;
 use turno_engine::Input;
 use turno_proto::model::{ConnId, Mono};
@@ -55,7 +55,7 @@ impl World {
                 let queue = self.queues[rogue.queue()].to_string();
                 rogue.connected(&queue, &mut self.rng);
             }
-            (None, Actor::Hand(hand)) => hand.connected(now),
+            (None, Actor::JobWorker(job_worker)) => job_worker.connected(now),
             (None, Actor::Liar(liar)) => liar.connected(&mut self.rng),
             _ => {}
         }
@@ -108,14 +108,14 @@ impl World {
                     match &mut self.peers[peer].core {
                         Some(core) => core.handle_disconnected(now, "closed"),
                         None => {
-                            if !self.hand_parted(peer) && self.stormy {
+                            if !self.job_worker_parted(peer) && self.stormy {
                                 self.dial(peer, life, broker);
                             }
                         }
                     }
                     self.pump_peer(peer);
                 } else {
-                    self.rear_closed(wire);
+                    self.draining_closed(wire);
                 }
             }
         }
@@ -166,7 +166,7 @@ impl World {
         let (now, index) = (self.now, self.wires[wire].peer);
         let peer = &mut self.peers[index];
         if peer.wire != Some(wire) {
-            return self.rear_reads(wire);
+            return self.draining_reads(wire);
         }
         if peer.asleep_until > now {
             return;
@@ -180,7 +180,7 @@ impl World {
                 self.oracle.topics.peer_reads(wire, &bytes);
                 core.handle_bytes(now, &bytes);
             }
-            (None, Actor::Hand(hand)) => hand.hear(now, &self.wires[wire].read(Way::ToPeer)),
+            (None, Actor::JobWorker(job_worker)) => job_worker.hear(now, &self.wires[wire].read(Way::ToPeer)),
             (None, Actor::Liar(liar)) => liar.hear(&self.wires[wire].read(Way::ToPeer), &mut self.rng),
             (None, Actor::Rogue(rogue)) if rogue.mischief != Mischief::Deaf => {
                 let bytes = self.wires[wire].read(Way::ToPeer);
@@ -221,10 +221,10 @@ impl World {
         if let Some(core) = &mut peer.core {
             core.handle_timeout(now);
         }
-        if let Some(hand) = self.hand_mut(index) {
-            hand.worker().handle_timeout(now);
+        if let Some(job_worker) = self.job_worker_mut(index) {
+            job_worker.worker().handle_timeout(now);
         }
-        self.rears_wake(index);
+        self.draining_wake(index);
         let peer = &mut self.peers[index];
         match peer.wire {
             Some(wire) if self.wires[wire].has_unread(Way::ToPeer) => self.peer_reads(wire),
@@ -312,8 +312,8 @@ impl World {
         while let Some(event) = self.peers[index].core.as_mut().and_then(|core| core.poll_event()) {
             self.peer_event(index, &event);
         }
-        self.pump_hand(index);
-        self.pump_rears(index);
+        self.pump_job_worker(index);
+        self.pump_draining(index);
         if self.part_ways(index) {
             return self.pump_peer(index);
         }
@@ -334,10 +334,10 @@ impl World {
         self.write_out(index);
         let peer = &mut self.peers[index];
         let front = match (&peer.core, &peer.actor) {
-            (None, Actor::Hand(hand)) => hand.next_deadline(),
+            (None, Actor::JobWorker(job_worker)) => job_worker.next_deadline(),
             (core, _) => core.as_ref().and_then(|core| core.next_deadline()),
         };
-        if let Some(due) = [front, self.rears_deadline(index)].into_iter().flatten().min() {
+        if let Some(due) = [front, self.draining_deadline(index)].into_iter().flatten().min() {
             let (due, peer) = (due.max(now), &mut self.peers[index]);
             if peer.wakes.is_none_or(|wakes| due < wakes) {
                 peer.wakes = Some(due);

@@ -12,7 +12,7 @@ use turno_proto::model::job::{AfterWhen, JobSpec, JobState, JobView, TaskCounts,
 use turno_proto::model::limits::{TASK_GRACE_MS, TASK_LOSSES_MAX};
 
 use crate::clocks::{Clock, Clocks, Span};
-use crate::hands::Said;
+use crate::job_workers::Said;
 use crate::output::{Name, Outputs};
 use crate::retries::Retry;
 use crate::rng::Rng;
@@ -39,7 +39,7 @@ pub(crate) enum Stage {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    hand: usize,
+    worker: usize,
     pub(crate) stage: Stage,
     /// When it was over at its worker, and when that was confirmed.
     pub(crate) over: Mono,
@@ -86,7 +86,7 @@ struct Standing {
 /// other end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
-    pub(crate) hand: usize,
+    pub(crate) worker: usize,
     pub(crate) since: Mono,
     pub(crate) flawless: bool,
     pub(crate) clock: Clock,
@@ -101,7 +101,7 @@ pub(crate) struct Tasks {
     pub(crate) asked: BTreeMap<u64, JobSpec>,
     pub(crate) jobs: BTreeMap<u64, Known>,
     pub(crate) attempts: BTreeMap<(u64, u32, u32), Attempt>,
-    hands: BTreeMap<usize, Standing>,
+    workers: BTreeMap<usize, Standing>,
     /// Tasks that were started.
     pub(crate) started: u64,
     /// What was kept of their output.
@@ -140,8 +140,8 @@ impl Tasks {
         let id = view.id.0;
         assert_eq!(number_of(&view.name), Some(number), "I19: the answer to submission {number} is {view:?}");
         self.meet(id, &view.name).promised = true;
-        let twins = self.jobs.iter().filter(|(_, known)| known.number == number && known.promised).count();
-        assert_eq!(twins, 1, "I20: submission {number} was answered with two jobs");
+        let pairs = self.jobs.iter().filter(|(_, known)| known.number == number && known.promised).count();
+        assert_eq!(pairs, 1, "I20: submission {number} was answered with two jobs");
     }
 
     pub(crate) fn cancels(&mut self, now: Mono, job: u64, first: u32, last: u32) {
@@ -171,27 +171,30 @@ impl Tasks {
         }
     }
 
-    pub(crate) fn stops(&mut self, hand: usize, at_once: bool) {
-        let standing = self.hands.entry(hand).or_default();
+    pub(crate) fn stops(&mut self, worker: usize, at_once: bool) {
+        let standing = self.workers.entry(worker).or_default();
         standing.stops |= !at_once;
         standing.stops_now |= at_once;
     }
 
     /// A worker is told to have no more than so many processors.
-    pub(crate) fn told_to_shrink(&mut self, hand: usize, max: u16) {
-        assert!(self.hands.entry(hand).or_default().stops, "S4.74: nobody asked worker {hand} to stop");
+    pub(crate) fn told_to_shrink(&mut self, worker: usize, max: u16) {
+        assert!(self.workers.entry(worker).or_default().stops, "S4.74: nobody asked worker {worker} to stop");
         // Fewer slots are the broker's own account: a STOP could not be taken back.
-        assert!(max == 0, "S4.74: worker {hand} is to stop, and keeps {max} processors");
+        assert!(max == 0, "S4.74: worker {worker} is to stop, and keeps {max} processors");
     }
 
-    pub(crate) fn told_to_end(&mut self, hand: usize) {
-        assert!(self.hands.entry(hand).or_default().stops_now, "S4.75: nobody asked worker {hand} to end at once");
+    pub(crate) fn told_to_end(&mut self, worker: usize) {
+        assert!(
+            self.workers.entry(worker).or_default().stops_now,
+            "S4.75: nobody asked worker {worker} to end at once"
+        );
     }
 
     /// The connection of a worker is gone.
-    pub(crate) fn parted(&mut self, now: Mono, hand: usize) {
-        self.hands.entry(hand).or_default().apart_since.get_or_insert(now);
-        self.attempts.values_mut().filter(|attempt| attempt.hand == hand).for_each(|attempt| attempt.shaky = true);
+    pub(crate) fn parted(&mut self, now: Mono, worker: usize) {
+        self.workers.entry(worker).or_default().apart_since.get_or_insert(now);
+        self.attempts.values_mut().filter(|attempt| attempt.worker == worker).for_each(|attempt| attempt.shaky = true);
     }
 
     /// The foreman begins anew.
@@ -200,19 +203,19 @@ impl Tasks {
     }
 
     /// A worker was greeted.
-    pub(crate) fn met(&mut self, now: Mono, hand: usize) {
-        if self.is_given_up(now, hand) {
+    pub(crate) fn met(&mut self, now: Mono, worker: usize) {
+        if self.is_given_up(now, worker) {
             self.attempts
                 .values_mut()
-                .filter(|attempt| attempt.hand == hand)
+                .filter(|attempt| attempt.worker == worker)
                 .for_each(|attempt| attempt.doubtful = true);
         }
-        self.hands.entry(hand).or_default().apart_since = None;
+        self.workers.entry(worker).or_default().apart_since = None;
     }
 
     /// What the worker has may be given to others.
-    fn is_given_up(&self, now: Mono, hand: usize) -> bool {
-        let Some(standing) = self.hands.get(&hand) else { return false };
+    fn is_given_up(&self, now: Mono, worker: usize) -> bool {
+        let Some(standing) = self.workers.get(&worker) else { return false };
         standing.stops_now || standing.apart_since.is_some_and(|since| now.millis_since(since) >= GRACE_MS)
     }
 
@@ -220,12 +223,12 @@ impl Tasks {
     fn is_firm(&self, clocks: &Clocks, attempt: &Attempt) -> bool {
         let over = |(at, clock, ms)| clocks.may_be_over_since(self.foreman, clock, at, ms);
         let has_time = !attempt.limit.is_some_and(over);
-        has_time && !attempt.doubtful && !self.is_given_up(clocks.now, attempt.hand) && !self.lax
+        has_time && !attempt.doubtful && !self.is_given_up(clocks.now, attempt.worker) && !self.lax
     }
 
     /// The worker's process is gone, and all its tasks with it.
-    pub(crate) fn dies(&mut self, hand: usize) {
-        for attempt in self.attempts.values_mut().filter(|attempt| attempt.hand == hand) {
+    pub(crate) fn dies(&mut self, worker: usize) {
+        for attempt in self.attempts.values_mut().filter(|attempt| attempt.worker == worker) {
             if matches!(attempt.stage, Stage::Running | Stage::Said { .. }) {
                 attempt.stage = Stage::Gone;
             }
@@ -249,7 +252,7 @@ impl Tasks {
         }
         let limit = spec.time_limit_ms.map(|limit_ms| (now, heard.clock, limit_ms));
         let new = Attempt {
-            hand: heard.hand,
+            worker: heard.worker,
             stage: Stage::Running,
             over: now,
             told: now,
@@ -268,7 +271,7 @@ impl Tasks {
         let running = || self.attempts.iter().filter(|(_, attempt)| attempt.stage == Stage::Running);
         let count = running().count();
         let (name, attempt) = running().nth(rng.index(count.max(1)))?;
-        Some((*name, attempt.hand))
+        Some((*name, attempt.worker))
     }
 
     pub(crate) fn of_task(&self, job: u64, task: u32) -> impl Iterator<Item = (u32, &Attempt)> {
@@ -294,11 +297,11 @@ impl Tasks {
             let late = may_be_cancelled && (before.shaky || before.told_to_stop);
             match before.stage {
                 Stage::Running => {
-                    assert!(!firm, "I19: {name} is started, and worker {} has attempt {number}", before.hand);
+                    assert!(!firm, "I19: {name} is started, and worker {} has attempt {number}", before.worker);
                 }
                 Stage::Said { success: true } => {
                     let firm = firm && !late && !known.may_be_void(task, false, before.over);
-                    assert!(!firm, "I19: {name} is started, and worker {} has done attempt {number}", before.hand);
+                    assert!(!firm, "I19: {name} is started, and worker {} has done attempt {number}", before.worker);
                 }
                 Stage::Told { success: true, .. } => {
                     let lasts = before.is_lasting_success(known, task);
@@ -358,13 +361,13 @@ impl Tasks {
     }
 
     /// A worker is told to stop a task, and says that it does.
-    pub(crate) fn told_to_stop(&mut self, clocks: &Clocks, hand: usize, id: TaskId, number: u32) {
+    pub(crate) fn told_to_stop(&mut self, clocks: &Clocks, worker: usize, id: TaskId, number: u32) {
         let Some(attempt) = self.attempts.get_mut(&(id.job, id.task, number)) else { return };
         attempt.told_to_stop = true;
         let attempt = *attempt;
         let doubtful = !self.is_firm(clocks, &attempt);
         let asked = self.may_be_cancelled(id.job, id.task, None);
-        assert!(asked || doubtful, "I19: worker {hand} is to stop {id:?}, and nobody cancelled that");
+        assert!(asked || doubtful, "I19: worker {worker} is to stop {id:?}, and nobody cancelled that");
     }
 
     /// Somebody may have cancelled the task, or the foreman itself after too many failures.

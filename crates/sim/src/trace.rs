@@ -41,7 +41,7 @@ impl Trace {
         self.aloud
     }
 
-    /// More about an event, for whoever reads along.
+    /// More about an event, for anyone who reads along.
     pub(crate) fn say(&self, line: &str) {
         if self.aloud {
             say(line);

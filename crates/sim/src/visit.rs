@@ -2,7 +2,7 @@
 //! handle at the same queue twice, register again after CLOSING, line up for a queue, change their mind about a filter.
 //! When they are gone, nothing of them is left.
 
-use turno_broker::switchboard::{Door, Turn};
+use turno_broker::connections::{Door, Turn};
 use turno_proto::model::{Broadcast, Closing, ClosingReason, ConnId, Cost, Delivery, Outgoing, Slots};
 use turno_proto::native::{Connect, Event, Frame, Raw, Register, VERSION, Word, decode, encode, split};
 
@@ -249,7 +249,7 @@ impl World {
         self.goes(third);
     }
 
-    /// S3.36: whoever would rather miss events than be closed is not closed, and is told how many it missed; also if it wanted it
+    /// S3.36: anyone who would rather miss events than be closed is not closed, and is told how many it missed; also if it wanted it
     /// the other way before.
     fn visit_and_read_nothing(&mut self, broker: usize) {
         let (listener, speaker) = (self.visitor(broker, QUEUE), self.visitor(broker, QUEUE));

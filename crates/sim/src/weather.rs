@@ -83,7 +83,7 @@ impl World {
         let peer = &mut self.peers[index];
         peer.core = None;
         peer.life += 1;
-        self.hand_dies(index);
+        self.job_worker_dies(index);
         if let Some(wire) = self.peers[index].wire.take() {
             if quietly {
                 self.wires[wire].open_hole(Way::ToPeer);
@@ -93,7 +93,7 @@ impl World {
                 self.close(wire, Way::ToBroker);
             }
         }
-        self.drop_rears(index, quietly);
+        self.drop_draining(index, quietly);
         if matches!(self.peers[index].actor, Actor::Client(_)) {
             let farewell = (!quietly).then_some(self.now);
             self.oracle.forgets(index, farewell);

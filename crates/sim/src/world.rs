@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use turno_broker::switchboard::Switchboard;
+use turno_broker::connections::Connections;
 use turno_client::Address;
 use turno_client::core::{Core, Held, Registration, Settings};
 use turno_proto::foreman::TaskId;
@@ -13,16 +13,16 @@ use crate::boss::Boss;
 use crate::client::Client;
 use crate::clocks::Clock;
 use crate::disk::Shelf;
+use crate::draining::DrainingConnection;
 use crate::exclusive::Singles;
 use crate::farm::Farm;
 use crate::habits::Habits;
-use crate::hands::Hand;
+use crate::job_workers::JobWorker;
 use crate::liar::Liar;
 use crate::links::Links;
 use crate::listener::Listener;
 use crate::net::{Way, Wire};
 use crate::oracle::Oracle;
-use crate::rear::Rear;
 use crate::rng::Rng;
 use crate::rogue::Rogue;
 use crate::trace::Trace;
@@ -123,7 +123,7 @@ pub(crate) enum Actor {
     Worker(Worker),
     Rogue(Rogue),
     /// A job worker.
-    Hand(Box<Hand>),
+    JobWorker(Box<JobWorker>),
     /// A job worker that lies.
     Liar(Box<Liar>),
     /// Submits jobs.
@@ -142,7 +142,7 @@ pub(crate) struct Peer {
     pub(crate) wire: Option<usize>,
     pub(crate) out: Vec<u8>,
     /// Its connections to brokers that close.
-    pub(crate) rears: Vec<Rear>,
+    pub(crate) draining: Vec<DrainingConnection>,
     pub(crate) wakes: Option<Mono>,
     /// Sees and does nothing until then.
     pub(crate) asleep_until: Mono,
@@ -155,7 +155,7 @@ pub(crate) struct Peer {
 #[derive(Debug)]
 pub(crate) struct Broker {
     /// `None` while it is down.
-    pub(crate) board: Option<Switchboard>,
+    pub(crate) board: Option<Connections>,
     pub(crate) run: u64,
     /// What it looked at when it started.
     pub(crate) clock: Clock,
@@ -325,7 +325,7 @@ impl World {
             life: 0,
             wire: None,
             out: Vec::new(),
-            rears: Vec::new(),
+            draining: Vec::new(),
             wakes: None,
             asleep_until: Mono::ZERO,
             slots,
@@ -356,8 +356,8 @@ impl World {
                 self.wind_up_ghost(index, life);
                 return self.dial(index, life, first);
             }
-            Actor::Hand(hand) => {
-                hand.start_over();
+            Actor::JobWorker(job_worker) => {
+                job_worker.start_over();
                 let life = peer.life;
                 return self.dial(index, life, order[0]);
             }

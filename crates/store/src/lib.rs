@@ -22,7 +22,7 @@ mod record;
 mod store;
 
 pub use batch::{Batch, Op, Ops};
-pub use committer::{Committer, Done, Hand, Loaded, Ticket, Turn};
+pub use committer::{Committer, Done, Loaded, Stepper, Ticket, Turn};
 pub use embedded::{
     Contents, Damage, Embedded, FORMAT, Inspection, Log, OpenError, Recovered, Settings, Spoilt, Wrong, check_record,
     inspect, inspect_headers, inspect_with,

@@ -100,7 +100,7 @@ pub struct Mem {
 }
 
 impl Mem {
-    /// Opens a medium: whoever had it before is fenced off.
+    /// Opens a medium: anyone who had it before is fenced off.
     #[must_use]
     pub fn open(medium: &MemMedium) -> Self {
         let mut content = medium.content();

@@ -4,5 +4,5 @@
 //! The broker itself, also for other programs, is the crate `turno-broker`.
 
 pub mod cli;
-mod hand;
+mod job_worker;
 mod process;

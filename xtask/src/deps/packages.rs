@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 
-/// How `cargo tree` is asked: package and licence, parted by a tab.
+/// How `cargo tree` is asked: package and licence, separated by a tab.
 pub(super) const FORMAT: &str = "{p}\t{l}";
 
 /// A dependency.

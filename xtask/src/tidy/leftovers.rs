@@ -37,7 +37,7 @@ pub(super) fn work_mark(tree: &Tree) -> Vec<Breach> {
         for (number, line) in (1..).zip(marked_lines(file)) {
             for mark in ["FIXME", "XXX"] {
                 if find_word(&line, mark).is_some() {
-                    let advice = format!("{mark}: mend it now, or write TODO(#12) with an issue's number");
+                    let advice = format!("{mark}: fix it now, or write TODO(#12) with an issue's number");
                     breaches.push(Breach::new(&file.path, number, advice));
                 }
             }
@@ -71,7 +71,7 @@ pub(super) fn ignored_test(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (file, source) in tree.sources().filter(|(file, _)| may_be_searched(file)) {
         for number in ignoring_lines(source) {
-            let advice = "an ignored test proves nothing: mend it, make it quick, or delete it";
+            let advice = "an ignored test proves nothing: fix it, make it quick, or delete it";
             breaches.push(Breach::new(&file.path, number, advice));
         }
     }

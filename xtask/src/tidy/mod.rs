@@ -12,6 +12,7 @@ mod leftovers;
 mod lints;
 mod machines;
 mod names;
+mod plain;
 mod planted;
 mod text;
 mod toolchain_facts;
@@ -93,6 +94,7 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "machine-walls", about: "which machine of the engine may use which", check: machines::machine_walls },
     Rule { name: "machine-path", about: "no path that exists on one machine only", check: text::machine_path },
+    Rule { name: "plain-words", about: "words that others have replaced", check: plain::plain_words },
     Rule { name: "whitespace", about: "no tabs, no blanks at line ends", check: text::whitespace },
     Rule {
         name: "toolchain-facts",
@@ -212,7 +214,7 @@ mod tests {
             (
                 "crates/engine/src/queue.rs",
                 "use std::collections::HashMap;\nuse anyhow::Result;\nfn f() {\n\tdbg!(std::fs::read);\n\
-                 \x20   mpsc::channel();\n} // FIXME see /home/x\n\
+                 \x20   mpsc::channel();\n} // FIXME mend it, see /home/x\n\
                  #[ignore]\n#[cfg(test)]\nmod tests {\n    fn f() { thread::sleep(x); }\n}\n",
             ),
         ]);

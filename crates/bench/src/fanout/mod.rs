@@ -144,7 +144,7 @@ pub(crate) fn delays(publisher: SocketAddr, at: &[SocketAddr]) -> Result<Vec<f64
         let mut delays = vec![Vec::new(); at.len()];
         let mut buffer = vec![0; wire.event.len()];
         for round in 0..WARM_UP_ONES + ONES {
-            // Whoever is waited for first must not make the others look late: in each round one is timed.
+            // Anyone who is waited for first must not make the others look late: in each round one is timed.
             let timed = round % at.len();
             let begun = Instant::now();
             stream.write_all(&wire.publication).await?;

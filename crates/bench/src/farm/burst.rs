@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::crew::Crew;
 use super::submit::{submit, submitter, wait};
+use super::workers::Workers;
 use crate::link::Link;
 use crate::plain_log;
 use crate::process;
@@ -33,12 +33,12 @@ pub(super) async fn work_off(link: &mut Link, count: u32) -> Result<()> {
 
 pub(super) fn measure(count: u32, router_count: usize) -> Result<Sample> {
     let mut server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
-    let crew = Crew::start(server.foreman, Crew::WORKERS)?;
+    let workers = Workers::start(server.foreman, Workers::WORKERS)?;
     let load = process::load_average()?;
     let mut run = block_on(async {
         let mut link = submitter(&server).await?;
         work_off(&mut link, WARM_UP).await?;
-        let cpu = || (process::cpu_seconds(&server.pids()), process::cpu_seconds(&[crew.pid()]));
+        let cpu = || (process::cpu_seconds(&server.pids()), process::cpu_seconds(&[workers.pid()]));
         let (broker, workers) = cpu();
         let begun = Instant::now();
         work_off(&mut link, count).await?;
@@ -46,7 +46,7 @@ pub(super) fn measure(count: u32, router_count: usize) -> Result<Sample> {
         let (broker_then, workers_then) = cpu();
         Ok(Run { count, seconds, broker: broker_then - broker, workers: workers_then - workers, load, commits: 0 })
     })?;
-    drop(crew);
+    drop(workers);
     server.stop();
     run.commits = plain_log::commits(&server.data.join("store"))?;
     Ok(run.sample())

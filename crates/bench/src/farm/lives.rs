@@ -7,8 +7,8 @@ use turno_proto::model::job::JobId;
 use turno_proto::native::admin::AdminCall;
 
 use super::burst::work_off;
-use super::crew::Crew;
 use super::submit::{check, job, submitter};
+use super::workers::Workers;
 use super::{FULL, Finished};
 use crate::process;
 use crate::rules::figures::Sample;
@@ -20,10 +20,10 @@ use crate::tasks::block_on;
 /// More than where the rate is measured: nobody judges how long it takes to get there.
 pub(super) const WORKERS: u16 = 512;
 
-/// A broker with so many jobs that ended, each worked off by the crew.
+/// A broker with so many jobs that ended, each worked off by the shared rota.
 pub(super) fn fill(finished: Finished, router_count: usize) -> Result<Server> {
     let server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
-    let crew = Crew::start(server.foreman, WORKERS)?;
+    let workers = Workers::start(server.foreman, WORKERS)?;
     block_on(async {
         let mut link = submitter(&server).await?;
         for number in 1..=finished.jobs {
@@ -32,7 +32,7 @@ pub(super) fn fill(finished: Finished, router_count: usize) -> Result<Server> {
         }
         Ok(())
     })?;
-    drop(crew);
+    drop(workers);
     Ok(server)
 }
 

@@ -1,15 +1,15 @@
 //! `cargo xtask bench W9`: no-op tasks of job arrays through the farm, durable, by workers without processes.
 
 mod burst;
-pub(crate) mod crew;
 mod lives;
 mod programs;
 mod submit;
+pub(crate) mod workers;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum, value_parser};
 
-use self::crew::Crew;
+use self::workers::Workers;
 use crate::options::{Server, count};
 use crate::process;
 use crate::report::{self, Bound, Head};
@@ -117,10 +117,13 @@ pub(crate) struct Options {
 /// Runs it; an error names the bars that were missed.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let head = Head::now(options.server.routers)?;
-    process::raise_file_limit(u64::from(lives::WORKERS.max(Crew::WORKERS)))?;
+    process::raise_file_limit(u64::from(lives::WORKERS.max(Workers::WORKERS)))?;
     println!("{head}; load average {}", process::load_average()?);
-    let about =
-        format!("no-op tasks, durable, {} protocol workers of {} slots without processes", Crew::WORKERS, Crew::SLOTS);
+    let about = format!(
+        "no-op tasks, durable, {} protocol workers of {} slots without processes",
+        Workers::WORKERS,
+        Workers::SLOTS
+    );
     let (rule, rounds) = ("W9".to_owned(), options.rounds);
     // There is no order of parts to draw: each is its own broker, beside nothing.
     let mut result = RuleResult { head, rule, about, rounds, seed: 0, parts: Vec::new() };

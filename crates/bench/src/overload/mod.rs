@@ -2,7 +2,7 @@
 
 pub(crate) mod crowd;
 pub(crate) mod figures;
-pub(crate) mod hands;
+pub(crate) mod job_workers;
 mod reader;
 mod storm;
 

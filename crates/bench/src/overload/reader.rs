@@ -9,7 +9,7 @@ use turno_proto::native::{Frame, Outgoing, Raw, encode};
 
 use super::crowd::Crowd;
 use super::figures::ReaderResult;
-use super::hands::Hands;
+use super::job_workers::JobWorkers;
 use crate::link::{Link, Scratch, queue_name};
 use crate::report::{Bound, Verdict};
 use crate::server::{Keeps, Server, routers};
@@ -41,7 +41,7 @@ pub(super) fn run(count: usize) -> Result<Vec<ReaderResult>> {
     let mut results = Vec::new();
     for stuck in [Stuck::Worker, Stuck::Client] {
         let server = Server::start(System::Turno, false, Keeps::ByDefault, &[routers(count)])?;
-        let _hands = Hands::hire(server.address, Duration::ZERO)?;
+        let _job_workers = JobWorkers::hire(server.address, Duration::ZERO)?;
         let kept = block_on(compare(server.address, stuck))?;
         let stuck = format!("{stuck:?}").to_lowercase();
         let figure = format!("rate of the others beside a {stuck} that stops reading / without it");

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::crowd::{Crowd, Stretch};
 use super::figures::{MIB, StormResult};
-use super::hands::Hands;
+use super::job_workers::JobWorkers;
 use crate::process;
 use crate::report::{Bound, Verdict};
 use crate::server::{Keeps, Server, routers};
@@ -29,7 +29,7 @@ const RECOVERY_PATIENCE_SECONDS: f64 = 20.0;
 const THROUGHPUT_MIN: f64 = 0.8;
 /// What a broker may take beside its messages: code, tables, buffers of connections.
 const MEMORY_BESIDE_BYTES: u64 = 64 << 20;
-/// Workers take their time, so that they are the limit and not the broker, which shares its cores with whoever asks.
+/// Workers take their time, so that they are the limit and not the broker, which shares its cores with anyone who asks.
 const WORK_TIME: Duration = Duration::from_millis(5);
 /// The codes with which requests may end.
 const RIGHT_CODES: [&str; 2] = ["over_memory", "timed_out"];
@@ -61,7 +61,7 @@ impl Storm {
         println!("\n{}: {}", self.part, self.about);
         let limit = ("TURNO_LIMITS__MEMORY", self.memory_limit_bytes.to_string());
         let server = Server::start(System::Turno, false, Keeps::ByDefault, &[limit, routers(count)])?;
-        let _hands = Hands::hire(server.address, WORK_TIME)?;
+        let _job_workers = JobWorkers::hire(server.address, WORK_TIME)?;
         block_on(self.rage(&server, seconds as f64))
     }
 

@@ -1,5 +1,5 @@
 //! Redis: requests over lists, one for all requests and one per client for its replies; queues as a stream with a
-//! consumer group. A connection that waits in a blocking pop says nothing else meanwhile, and need not: whoever has all
+//! consumer group. A connection that waits in a blocking pop says nothing else meanwhile, and need not: anyone who has all
 //! its requests in flight has nothing to say before a reply comes.
 
 use std::collections::VecDeque;
@@ -67,7 +67,7 @@ impl Redis {
 
     fn on_value(&mut self, value: Value<'_>, out: &mut Vec<u8>, seen: &mut Vec<Seen>) -> Result<()> {
         match value {
-            // Whoever comes later finds the group there.
+            // Anyone who comes later finds the group there.
             Value::Error(text) if text.starts_with(b"BUSYGROUP") => {}
             Value::Error(text) => bail!("Redis: {}", text.escape_ascii()),
             Value::Text(b"PONG") if !self.is_open => {

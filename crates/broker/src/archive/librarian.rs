@@ -33,7 +33,7 @@ impl<D: Disk> Answering for Librarian<D> {
     }
 }
 
-/// Whoever does it.
+/// Anyone who does it.
 pub(super) struct Librarian<D: Disk> {
     archive: Archive<D>,
     floor: Floor,

@@ -135,7 +135,7 @@ impl Archivist {
         }
     }
 
-    /// What wakes whoever takes the answers.
+    /// Wakes the reader of the answers.
     pub(super) fn news(&self) -> Option<Arc<Notify>> {
         match &self.0 {
             Way::Here { .. } => None,

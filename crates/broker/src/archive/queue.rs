@@ -89,7 +89,7 @@ impl Queue {
     }
 }
 
-/// Tells whoever waits, should the thread panic.
+/// Tells anyone who waits, should the thread panic.
 #[derive(Debug)]
 pub(super) struct Guard(Arc<Queue>);
 

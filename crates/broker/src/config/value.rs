@@ -11,7 +11,7 @@ use turno_proto::native::Secret;
 /// What stands in a file, a variable or a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raw {
-    /// Text. Where a list is wanted, its items are parted by commas.
+    /// Text. Where a list is wanted, its items are separated by commas.
     Text(String),
     /// A whole number; only files have them.
     Integer(i64),

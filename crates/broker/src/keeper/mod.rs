@@ -98,7 +98,7 @@ impl Keeper {
         Ok(Self { news, ..Self::by_hand(committer) })
     }
 
-    /// A keeper that nobody wakes: whoever lets the committer work looks for its answers as well.
+    /// A keeper that nobody wakes: anyone who lets the committer work looks for its answers as well.
     pub fn by_hand(committer: Committer) -> Self {
         Self { committer, group: None, loads: false, done: Vec::new(), news: Arc::default() }
     }

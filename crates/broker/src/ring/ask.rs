@@ -4,12 +4,12 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use tracing::debug;
-use turno_proto::model::ring::{RingWord, Sid};
+use turno_proto::model::ring::{RingMessage, Sid};
 use turno_proto::model::{Code, Mono, limits};
 use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingStep, Secret, encode_ring_word};
 
+use crate::connections::{Nonces, is_local};
 use crate::router::{Stream, connect_within};
-use crate::switchboard::{Nonces, is_local};
 
 /// Which sid is free in the ring of the member at that address, HOST:PORT, which must be the one that is named, if one is. It
 /// takes at most [`limits::RING_ASK_MS`]. A member tells each number once; another one may tell the same, and the ring takes in
@@ -52,10 +52,10 @@ async fn ask(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Resul
                     RingStep::Reached(peer) if named.is_some_and(|named| named != peer.origin.sid) => {
                         return Err(Code::WrongSid);
                     }
-                    RingStep::Reached(_) => encode_ring_word(&RingWord::AskSid, &mut said),
+                    RingStep::Reached(_) => encode_ring_word(&RingMessage::AskSid, &mut said),
                     RingStep::Frame(Frame::Ring(word)) => match *word {
-                        RingWord::FreeSid { sid } => return Ok(sid),
-                        RingWord::Refused { code, .. } => return Err(code),
+                        RingMessage::FreeSid { sid } => return Ok(sid),
+                        RingMessage::Refused { code, .. } => return Err(code),
                         _ => return Err(Code::WrongDirection),
                     },
                     RingStep::Frame(_) => return Err(Code::WrongDirection),

@@ -12,9 +12,9 @@ use turno_proto::native::{Frame, encode};
 use super::reader::read;
 use super::socket::{ReadEnd, WriteEnd, split_tcp, split_unix};
 use super::{Router, Upstream};
+use crate::connections::Door;
 use crate::keepalive::keep_alive;
 use crate::log_limit::{self, Kind};
-use crate::switchboard::Door;
 
 /// A connection that was just accepted, on the thread that will keep it.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Parcel {
 }
 
 impl<U: Upstream> Router<U> {
-    /// Takes a connection in. Whoever placed it here has counted it.
+    /// Takes a connection in. Anyone who placed it here has counted it.
     pub(crate) fn welcome(self: &Rc<Self>, stream: io::Result<Stream>, address: String, door: Door) {
         let (read_end, write_end) = match stream.and_then(|stream| stream.ready_for(door)).and_then(Stream::split) {
             Ok(ends) => ends,
@@ -83,7 +83,7 @@ impl<U: Upstream> Router<U> {
         };
         let mut state = self.state();
         let now = state.clock.now();
-        if let Some(id) = state.switchboard.accept(now, address, door) {
+        if let Some(id) = state.connections.accept(now, address, door) {
             let reader = self.tasks.spawn(read(Rc::clone(self), id, read_end));
             state.add_socket(id, write_end, reader);
         } else {

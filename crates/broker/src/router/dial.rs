@@ -13,7 +13,7 @@ use super::accept::Stream;
 use super::reader::read;
 use super::socket::{ReadEnd, WriteEnd};
 use super::{Router, Upstream};
-use crate::switchboard::{Dial, RingDial};
+use crate::connections::{Dial, RingDial};
 
 /// Where a broker listens if nobody says otherwise.
 const PORT: u16 = 7460;
@@ -28,8 +28,8 @@ enum Wanted {
 pub(super) async fn dial_for_ever<U: Upstream>(router: Rc<Router<U>>) {
     loop {
         router.dials.notified().await;
-        let links = router.state().switchboard.take_dials();
-        let members = router.state().switchboard.take_ring_dials();
+        let links = router.state().connections.take_dials();
+        let members = router.state().connections.take_ring_dials();
         for wanted in links.into_iter().map(Wanted::Link).chain(members.into_iter().map(Wanted::Member)) {
             router.tasks.spawn(reach(Rc::clone(&router), wanted));
         }
@@ -89,8 +89,8 @@ impl<U: Upstream> Router<U> {
         let mut state = self.state();
         let now = state.clock.now();
         let begun = match wanted {
-            Wanted::Link(dial) => state.switchboard.dial(now, dial.target, address),
-            Wanted::Member(dial) => state.switchboard.dial_ring(now, dial, address),
+            Wanted::Link(dial) => state.connections.dial(now, dial.target, address),
+            Wanted::Member(dial) => state.connections.dial_ring(now, dial, address),
         };
         if let Some(id) = begun {
             self.open.fetch_add(1, Ordering::Relaxed);
@@ -104,8 +104,8 @@ impl<U: Upstream> Router<U> {
         let mut state = self.state();
         let now = state.clock.now();
         match wanted {
-            Wanted::Link(dial) => state.switchboard.dial_failed(now, dial.target, Code::LinkDown),
-            Wanted::Member(dial) => state.switchboard.ring_dial_failed(now, dial.target, Code::RingDown),
+            Wanted::Link(dial) => state.connections.dial_failed(now, dial.target, Code::LinkDown),
+            Wanted::Member(dial) => state.connections.ring_dial_failed(now, dial.target, Code::RingDown),
         }
         self.settle(state);
     }

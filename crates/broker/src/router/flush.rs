@@ -19,8 +19,8 @@ pub(super) async fn flush_for_ever<U: Upstream>(router: Rc<Router<U>>) {
 /// Hands over what waits for the engine, and writes what waits for every connection that has something new.
 pub(super) fn flush<U: Upstream>(router: &Rc<Router<U>>) {
     let mut state = router.state();
-    state.switchboard.desk_mut().post();
-    for id in state.switchboard.take_dirty() {
+    state.connections.engine_handle_mut().post();
+    for id in state.connections.take_dirty() {
         match state.write(id) {
             Wrote::All => {}
             Wrote::Some => wait_until_writable(router, &mut state, id),
@@ -41,19 +41,19 @@ impl<U: Upstream> State<U> {
         let now = self.clock.now();
         let Some(socket) = self.socket(id).filter(|socket| socket.blocked.is_none()) else { return Wrote::All };
         let Some(write_end) = socket.write_end.clone() else { return Wrote::All };
-        let unwritten = self.switchboard.unwritten(id);
+        let unwritten = self.connections.unwritten(id);
         let all = unwritten.len();
         let count = match if all == 0 { Ok(0) } else { write_end.try_write(unwritten) } {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(_) => return Wrote::Broken,
         };
-        self.switchboard.wrote(now, id, count);
+        self.connections.wrote(now, id, count);
         self.resume(id);
         if count < all {
             return Wrote::Some;
         }
-        if self.switchboard.said_all(id)
+        if self.connections.said_all(id)
             && let Some(socket) = self.socket(id)
         {
             // Dropping the end tells the peer that this was all; its reader waits for the peer to close.
@@ -75,7 +75,7 @@ fn wait_until_writable<U: Upstream>(router: &Rc<Router<U>>, state: &mut State<U>
         if let Some(socket) = state.socket(id) {
             socket.blocked = None;
         }
-        state.switchboard.mark_dirty(id);
+        state.connections.mark_dirty(id);
         waiter.settle(state);
     }));
 }

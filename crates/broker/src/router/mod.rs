@@ -26,7 +26,7 @@ use turno_proto::model::{ConnId, limits};
 use self::flush::flush;
 use self::socket::WriteEnd;
 use super::clock::Clock;
-use super::switchboard::{Door, EngineDesk, Switchboard};
+use super::connections::{Connections, Door, LocalEngine};
 use super::tasks::Tasks;
 use super::timer::Timer;
 use super::turn::Turn;
@@ -41,7 +41,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The state, and what wakes the tasks that work on it.
 #[derive(Debug)]
-pub(super) struct Router<U = EngineDesk> {
+pub(super) struct Router<U = LocalEngine> {
     state: RefCell<State<U>>,
     /// Something waits to be written, or to be handed over.
     dirty: Notify,
@@ -51,7 +51,7 @@ pub(super) struct Router<U = EngineDesk> {
     pub(super) timer: Timer,
     /// The engine, if it is here, said that the drain is over.
     pub(super) drained: Notify,
-    /// The node of the ring, if it is here, has something to say to whoever runs the broker.
+    /// The node of the ring, if it is here, has something to say to anyone who runs the broker.
     pub(super) ring: Notify,
     pub(super) tasks: Tasks,
     /// How many connections there are, and are on their way here.
@@ -61,7 +61,7 @@ pub(super) struct Router<U = EngineDesk> {
 #[derive(Debug)]
 pub(super) struct State<U> {
     clock: Clock,
-    pub(super) switchboard: Switchboard<U>,
+    pub(super) connections: Connections<U>,
     /// The sockets, by the place of their connection.
     sockets: Vec<Option<Socket>>,
     /// Read into by whichever connection's turn it is.
@@ -83,9 +83,9 @@ struct Socket {
 
 impl<U: Upstream> Router<U> {
     /// Starts the tasks that every router has.
-    pub(super) fn start(clock: Clock, switchboard: Switchboard<U>, open: Arc<AtomicUsize>) -> Rc<Self> {
+    pub(super) fn start(clock: Clock, connections: Connections<U>, open: Arc<AtomicUsize>) -> Rc<Self> {
         let read_buffer = vec![0; limits::READ_BYTES];
-        let state = State { clock, switchboard, sockets: Vec::new(), read_buffer };
+        let state = State { clock, connections, sockets: Vec::new(), read_buffer };
         let (dirty, dials, drained, ring) = (Notify::new(), Notify::new(), Notify::new(), Notify::new());
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let router = Rc::new(Self { state: RefCell::new(state), dirty, dials, timer, drained, ring, tasks, open });
@@ -99,29 +99,29 @@ impl<U: Upstream> Router<U> {
         self.state.borrow_mut()
     }
 
-    /// Closes what is over and wakes whoever has something to do. Called at the end of each turn.
+    /// Closes what is over and wakes anyone who has something to do. Called at the end of each turn.
     fn settle(&self, mut state: RefMut<'_, State<U>>) {
         let closed = state.close_gone();
         if closed > 0 {
             self.open.fetch_sub(closed, Ordering::Relaxed);
         }
-        if state.switchboard.has_dirty() || state.switchboard.desk().has_mail() {
+        if state.connections.has_dirty() || state.connections.engine_handle().has_mail() {
             self.dirty.notify_one();
         }
-        for id in state.switchboard.take_granted() {
+        for id in state.connections.take_granted() {
             state.resume(id);
         }
-        if state.switchboard.take_eased() {
+        if state.connections.take_eased() {
             state.resume_all();
         }
-        if state.switchboard.has_dials() || state.switchboard.has_ring_dials() {
+        if state.connections.has_dials() || state.connections.has_ring_dials() {
             self.dials.notify_one();
         }
-        self.timer.look(state.switchboard.desk().next_deadline());
-        if state.switchboard.desk().is_drained() {
+        self.timer.look(state.connections.engine_handle().next_deadline());
+        if state.connections.engine_handle().is_drained() {
             self.drained.notify_one();
         }
-        if state.switchboard.desk().has_ring_reports() {
+        if state.connections.engine_handle().has_ring_reports() {
             self.ring.notify_one();
         }
     }
@@ -131,7 +131,7 @@ impl<U: Upstream> Router<U> {
         let mut state = self.state();
         let now = state.clock.now();
         for effect in effects {
-            state.switchboard.carry_out(now, effect);
+            state.connections.carry_out(now, effect);
         }
         self.settle(state);
     }
@@ -139,7 +139,7 @@ impl<U: Upstream> Router<U> {
     /// Lets the last answers be written, for a moment.
     pub(super) async fn finish(self: &Rc<Self>) {
         let deadline = tokio::time::Instant::now() + LAST_WORDS;
-        while self.state().switchboard.has_unwritten() && tokio::time::Instant::now() < deadline {
+        while self.state().connections.has_unwritten() && tokio::time::Instant::now() < deadline {
             flush(self);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -158,7 +158,7 @@ impl Router {
         let mut state = self.state();
         let now = state.clock.now();
         for input in inputs {
-            state.switchboard.handle(now, input);
+            state.connections.handle(now, input);
         }
         self.settle(state);
     }
@@ -166,7 +166,7 @@ impl Router {
 
 impl<U: Upstream> State<U> {
     fn add_socket(&mut self, id: ConnId, write_end: WriteEnd, reader: AbortHandle) {
-        let at = self.switchboard.place(id);
+        let at = self.connections.place(id);
         if self.sockets.len() <= at {
             self.sockets.resize_with(at + 1, || None);
         }
@@ -175,37 +175,37 @@ impl<U: Upstream> State<U> {
     }
 
     fn socket(&mut self, id: ConnId) -> Option<&mut Socket> {
-        let at = self.switchboard.place(id);
+        let at = self.connections.place(id);
         self.sockets.get_mut(at)?.as_mut().filter(|socket| socket.id == id)
     }
 
     /// The first `count` bytes of the read buffer came from `id`.
     fn take(&mut self, id: ConnId, count: usize) -> Turn {
         let now = self.clock.now();
-        self.switchboard.desk_mut().took(count);
-        self.switchboard.take(now, id, &self.read_buffer[..count])
+        self.connections.engine_handle_mut().took(count);
+        self.connections.take(now, id, &self.read_buffer[..count])
     }
 
     /// The last turn of `id` was cut.
     fn go_on(&mut self, id: ConnId) -> Turn {
         let now = self.clock.now();
-        self.switchboard.go_on(now, id)
+        self.connections.go_on(now, id)
     }
 
     fn hang_up(&mut self, id: ConnId) {
         let now = self.clock.now();
-        self.switchboard.hang_up(now, id);
+        self.connections.hang_up(now, id);
     }
 
     /// The same, and the peer left bytes unread.
     fn reset(&mut self, id: ConnId) {
         let now = self.clock.now();
-        self.switchboard.reset(now, id);
+        self.connections.reset(now, id);
     }
 
     /// Lets a paused reader go on, if it may.
     fn resume(&mut self, id: ConnId) {
-        if self.switchboard.wants_reading(id)
+        if self.connections.wants_reading(id)
             && let Some(resumed) = self.socket(id).and_then(|socket| socket.resumed.take())
         {
             resumed.notify_one();
@@ -223,10 +223,10 @@ impl<U: Upstream> State<U> {
 
     /// Returns how many there were.
     fn close_gone(&mut self) -> usize {
-        let gone = self.switchboard.take_gone();
+        let gone = self.connections.take_gone();
         let count = gone.len();
         for id in gone {
-            let at = self.switchboard.place(id);
+            let at = self.connections.place(id);
             if let Some(socket) = self.sockets.get_mut(at).and_then(|place| place.take_if(|socket| socket.id == id)) {
                 socket.reader.abort();
                 if let Some(blocked) = socket.blocked {

@@ -55,7 +55,7 @@ pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end
 /// What to wait for before reading on, if too much waits to be written to this peer.
 fn paused<U: Upstream>(router: &Router<U>, id: ConnId) -> Option<Rc<Notify>> {
     let mut state = router.state();
-    if state.switchboard.wants_reading(id) {
+    if state.connections.wants_reading(id) {
         return None;
     }
     Some(Rc::clone(state.socket(id)?.resumed.get_or_insert_default()))
@@ -64,7 +64,12 @@ fn paused<U: Upstream>(router: &Router<U>, id: ConnId) -> Option<Rc<Notify>> {
 /// The mailbox to wait for before reading on, if too much waits in it for the engine.
 fn crowded<U: Upstream>(router: &Router<U>) -> Option<Arc<Mailbox<Input>>> {
     let state = router.state();
-    state.switchboard.desk().mailbox().filter(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX)).map(Arc::clone)
+    state
+        .connections
+        .engine_handle()
+        .mailbox()
+        .filter(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX))
+        .map(Arc::clone)
 }
 
 fn go_on<U: Upstream>(router: &Router<U>, id: ConnId) -> Turn {
@@ -78,7 +83,7 @@ fn go_on<U: Upstream>(router: &Router<U>, id: ConnId) -> Turn {
 async fn read_once<U: Upstream>(router: &Router<U>, id: ConnId, end: &mut ReadEnd) -> io::Result<(usize, Turn)> {
     poll_fn(|context| {
         let mut state = router.state();
-        let most = state.switchboard.read_bytes();
+        let most = state.connections.read_bytes();
         let mut buffer = ReadBuf::new(&mut state.read_buffer[..most]);
         match end.poll_read(context, &mut buffer) {
             Poll::Pending => Poll::Pending,

@@ -1,4 +1,4 @@
-//! Lets the switchboard look at every connection a few times a second.
+//! Lets the connections look at every connection a few times a second.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,12 +23,13 @@ pub(super) async fn sweep_for_ever<U: Upstream>(router: Rc<Router<U>>) {
         }
         log_limit::tell_left_out();
         let mut state = router.state();
-        if state.switchboard.desk().mailbox().is_some_and(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX)) {
+        if state.connections.engine_handle().mailbox().is_some_and(|mailbox| !mailbox.has_room(limits::MAIL_BYTES_MAX))
+        {
             // Nobody is read from until the engine has caught up: silence means nothing now.
             continue;
         }
         let now = state.clock.now();
-        state.switchboard.sweep(now);
+        state.connections.sweep(now);
         router.settle(state);
     }
 }

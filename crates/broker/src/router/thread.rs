@@ -15,9 +15,9 @@ use super::Router;
 use super::accept::Parcel;
 use super::upstream::Mail;
 use crate::clock::Clock;
+use crate::connections::{Connections, Door, LinkSettings, Nonces, RingWireSettings, Seat};
 use crate::mailbox::Mailbox;
 use crate::memory::Meter;
-use crate::switchboard::{Door, LinkSettings, Nonces, RingWireSettings, Seat, Switchboard};
 use crate::zmq::Endpoints;
 
 /// What the dispatcher tells a router.
@@ -78,15 +78,15 @@ impl RouterThread {
             // The dispatcher hears of the end, and tries again.
             let runtime = runtime.inspect_err(|error| warn!(%error, "cannot start a router's runtime"));
             let Ok(runtime) = runtime else { return };
-            let mut switchboard = Switchboard::with_desk(Mail::new(inputs), limits, config, seat);
-            switchboard.set_meter(meter);
-            switchboard.set_links(links);
-            switchboard.set_zmq(zmq, Nonces::System);
+            let mut connections = Connections::with_engine_handle(Mail::new(inputs), limits, config, seat);
+            connections.set_meter(meter);
+            connections.set_links(links);
+            connections.set_zmq(zmq, Nonces::System);
             if let Some(ring) = ring {
-                switchboard.set_ring(ring);
+                connections.set_ring(ring);
             }
             runtime.block_on(async {
-                let router = Router::start(clock, switchboard, open);
+                let router = Router::start(clock, connections, open);
                 tokio::select! {
                     () = keep(&router, &letters) => {
                         // Nobody listens only if the broker was told to end at once.

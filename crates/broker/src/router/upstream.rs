@@ -6,13 +6,13 @@ use std::sync::Arc;
 use turno_engine::{Input, Peers};
 use turno_proto::model::{Mono, limits};
 
+use crate::connections::{EngineHandle, LocalEngine};
 use crate::keeper::Keep as _;
 use crate::mailbox::Mailbox;
-use crate::switchboard::{Desk, EngineDesk};
 use crate::turn::work_of;
 
 /// A desk, as the tasks of a router know it.
-pub(crate) trait Upstream: Desk + Debug + 'static {
+pub(crate) trait Upstream: EngineHandle + Debug + 'static {
     /// That many bytes were read: what waits to be handed over holds about as much.
     fn took(&mut self, _bytes: usize) {}
 
@@ -45,7 +45,7 @@ pub(crate) trait Upstream: Desk + Debug + 'static {
     }
 }
 
-impl Upstream for EngineDesk {
+impl Upstream for LocalEngine {
     fn next_deadline(&self) -> Option<Mono> {
         self.engine.next_deadline()
     }
@@ -81,7 +81,7 @@ impl Mail {
     }
 }
 
-impl Desk for Mail {
+impl EngineHandle for Mail {
     fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
         // Others wait behind it, however few bytes it has.
         self.bytes += (work_of(&input) as usize - 1) * limits::MAIL_WORK_BYTES;

@@ -63,7 +63,7 @@ impl Core {
         self.events.push_back(Event::StandingBy { queue });
     }
 
-    /// This worker had the queue, and another has it now: it ends, as it would have if it had started now. Whoever only
+    /// This worker had the queue, and another has it now: it ends, as it would have if it had started now. Anyone who only
     /// tried on would take the queue back at some later time that nobody expects.
     pub(super) fn replaced(&mut self, now: Mono, queue: QueueName) {
         self.events.push_back(Event::Replaced { queue });

@@ -126,7 +126,7 @@ impl Core {
         }
     }
 
-    /// The broker does not take the filter: whoever wants it gets nothing.
+    /// The broker does not take the filter: anyone who wants it gets nothing.
     pub(super) fn not_subscribed(&mut self, filter: &Filter, code: Code, payload: &Payload) {
         for ticket in self.listening.filters.remove(filter).unwrap_or_default() {
             self.unsubscribe(ticket);

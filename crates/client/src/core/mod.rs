@@ -1,6 +1,6 @@
 //! The client without its socket and clock: fail-over, greeting, heartbeat, calls, and a worker's registration.
 //!
-//! Whoever drives it (the tokio driver, a simulator, a test) hands in connections, bytes and time by `handle_*`
+//! Anyone who drives it (the tokio driver, a simulator, a test) hands in connections, bytes and time by `handle_*`
 //! and takes out bytes and [`Event`]s by `poll_*`. It keeps these promises:
 //!
 //! - Every call ends with exactly one event, at the latest one second after its own time-out.
@@ -18,6 +18,7 @@ mod absence;
 mod brokers;
 mod calls;
 mod claim;
+mod draining;
 mod duty;
 mod event;
 mod handles;
@@ -25,7 +26,6 @@ mod inbound;
 mod link;
 mod listening;
 mod outbound;
-mod rear;
 #[cfg(test)]
 mod tests;
 
@@ -43,8 +43,8 @@ use self::listening::Listening;
 pub use self::brokers::BROKERS_MAX;
 pub use self::calls::CALLS_MAX;
 pub(crate) use self::claim::taken;
+pub use self::draining::Returned;
 pub use self::event::{Ask, Claim, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
-pub use self::rear::Returned;
 
 /// The pause after a whole fruitless round of brokers (S2.2). A connection counts as good after as long.
 const REST_MS: u64 = 1_000;
@@ -333,7 +333,7 @@ impl Core {
             may
         });
         if self.left_behind {
-            return self.end_rear(now, &again);
+            return self.end_draining(now, &again);
         }
         self.calls.unwrite_all(&again);
         self.stop_strict_listening(Code::ConnectionLost);

@@ -1,4 +1,4 @@
-//! What becomes of the core's events: answers to callers, tasks for the crew, another connection.
+//! What becomes of the core's events: answers to callers, tasks for the shared rota, another connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,45 +77,51 @@ impl Driver {
     }
 
     fn handle_worker_event(&mut self, event: Event) {
-        let Some(crew) = &mut self.crew else { return self.tell_front(&event) };
+        let Some(running_deliveries) = &mut self.running_deliveries else { return self.tell_front(&event) };
         match event {
             Event::Deliver(handed) => {
                 let (held, wants_reply) = (handed.held, handed.wants_reply);
                 let bytes_max = usize::try_from(self.core.config().frame_bytes_max).unwrap_or(usize::MAX);
-                if let Err(outcome) = crew.take(*handed, bytes_max) {
+                if let Err(outcome) = running_deliveries.take(*handed, bytes_max) {
                     self.core.settle(held, outcome.into_settlement(wants_reply));
                 }
             }
-            Event::CancelDelivery { held, reason } => crew.cancel(held, reason),
+            Event::CancelDelivery { held, reason } => running_deliveries.cancel(held, reason),
             Event::Closing { reason, .. } => {
-                let wish = crew.closing(reason);
+                let wish = running_deliveries.closing(reason);
                 self.grant(wish);
             }
             Event::Registered => {
                 if let Some((address, broker)) = self.greeted.clone() {
-                    crew.tell(WorkerEvent::Connected { address, broker });
+                    running_deliveries.tell(WorkerEvent::Connected { address, broker });
                 }
                 self.tell_ready(Ok(()));
             }
-            Event::Active { queue, token } => crew.tell(WorkerEvent::Active { queue: queue.to_string(), token }),
-            Event::StandingBy { queue } => crew.tell(WorkerEvent::StandingBy { queue: queue.to_string() }),
+            Event::Active { queue, token } => {
+                running_deliveries.tell(WorkerEvent::Active { queue: queue.to_string(), token })
+            }
+            Event::StandingBy { queue } => {
+                running_deliveries.tell(WorkerEvent::StandingBy { queue: queue.to_string() })
+            }
             Event::NotRegistered { code, detail } => {
-                crew.tell(WorkerEvent::Refused { code, detail: detail.clone() });
+                running_deliveries.tell(WorkerEvent::Refused { code, detail: detail.clone() });
                 if self.ready.is_some() {
                     self.never_began(Error::from_code(code, detail));
                 }
             }
             Event::Replaced { queue } => {
-                let wish = crew.give_up(Error::from_code(Code::QueueFull, taken(&queue)));
+                let wish = running_deliveries.give_up(Error::from_code(Code::QueueFull, taken(&queue)));
                 self.grant(wish);
             }
             Event::Dropped { queue, reason, again_ms } => {
                 let again = again_ms.map(Duration::from_millis);
-                crew.tell(WorkerEvent::Dropped { queue: queue.to_string(), reason, again });
+                running_deliveries.tell(WorkerEvent::Dropped { queue: queue.to_string(), reason, again });
             }
-            Event::Returned { queue } => crew.tell(WorkerEvent::Rejoined { queue: queue.to_string() }),
-            Event::Lost { address, reason } => crew.tell(WorkerEvent::Lost { address, reason }),
-            Event::Unreachable { address, reason } => crew.tell(WorkerEvent::Unreachable { address, reason }),
+            Event::Returned { queue } => running_deliveries.tell(WorkerEvent::Rejoined { queue: queue.to_string() }),
+            Event::Lost { address, reason } => running_deliveries.tell(WorkerEvent::Lost { address, reason }),
+            Event::Unreachable { address, reason } => {
+                running_deliveries.tell(WorkerEvent::Unreachable { address, reason })
+            }
             _ => {}
         }
     }
@@ -132,7 +138,7 @@ impl Driver {
         }
         self.greeted = Some((address, config.broker.clone()));
         self.config.send_replace(Arc::new(config));
-        if self.crew.is_none() {
+        if self.running_deliveries.is_none() {
             self.tell_ready(Ok(()));
         }
     }
@@ -195,8 +201,8 @@ impl Driver {
     fn never_began(&mut self, error: Error) {
         self.tell_ready(Err(error));
         self.core.close(self.now());
-        if let Some(crew) = &mut self.crew {
-            crew.abandon();
+        if let Some(running_deliveries) = &mut self.running_deliveries {
+            running_deliveries.abandon();
         }
     }
 

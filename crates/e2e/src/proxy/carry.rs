@@ -46,7 +46,7 @@ impl Life<'_> {
     }
 
     fn end(&self, how: Cut) {
-        // Whoever was first decides how.
+        // Anyone who was first decides how.
         let _ = self.cut.set(how);
     }
 }

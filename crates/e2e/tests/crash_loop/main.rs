@@ -63,12 +63,12 @@ fn live(place: Place, number: u32, book: &Book, dice: &mut Dice) -> Place {
         Manner::Mortal(1 + dice.below(20) as usize),
         Manner::Mortal(1 + dice.below(60) as usize),
     ];
-    // All are there before anything is counted: whoever came later might find no broker.
+    // All are there before anything is counted: anyone who came later might find no broker.
     let producers: Vec<Peer> = (0..2).map(|_| Peer::client(address, QUEUE)).collect();
-    let crew: Vec<Peer> = manners.iter().map(|_| Peer::worker(address, QUEUE, Slots::Limited(16), "w")).collect();
+    let workers: Vec<Peer> = manners.iter().map(|_| Peer::worker(address, QUEUE, Slots::Limited(16), "w")).collect();
     let life = &life;
     thread::scope(|scope| {
-        for (peer, manner) in crew.into_iter().zip(manners) {
+        for (peer, manner) in workers.into_iter().zip(manners) {
             scope.spawn(move || life.work(peer, manner));
         }
         for peer in producers {

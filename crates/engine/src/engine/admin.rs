@@ -102,9 +102,9 @@ impl Engine {
                 if matches!(slots, Slots::Limited(count) if count > SLOTS_MAX) {
                     return Err(Code::BadSlots);
                 }
-                let is_hand = self.jobs.is_hand(worker);
-                if is_hand {
-                    self.with_jobs(|jobs, cx| jobs.resize_hand(cx, worker, slots))
+                let is_job_worker = self.jobs.is_job_worker(worker);
+                if is_job_worker {
+                    self.with_jobs(|jobs, cx| jobs.resize_job_worker(cx, worker, slots))
                 } else {
                     self.messages.resize(worker, slots)
                 }?;
@@ -132,8 +132,8 @@ impl Engine {
     fn stop_worker(&mut self, worker: &str, now: bool, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
         let worker = self.messages.find_worker(worker)?;
         self.withhold_worker(worker);
-        if self.jobs.is_hand(worker) {
-            self.with_jobs(|jobs, cx| jobs.stop_hand(cx, worker, now, out))?;
+        if self.jobs.is_job_worker(worker) {
+            self.with_jobs(|jobs, cx| jobs.stop_job_worker(cx, worker, now, out))?;
             return Ok(self.worker_answer(worker));
         }
         let reason = if now { ClosingReason::Now } else { ClosingReason::Stop };

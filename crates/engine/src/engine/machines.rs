@@ -40,7 +40,7 @@ impl Engine {
     pub(super) fn work_off_jobs(&mut self, out: &mut impl Sink) {
         while self.jobs.is_due() {
             self.with_jobs(|jobs, cx| jobs.go_on(cx, out));
-            // A twin may have got slots back.
+            // A paired connection may have got slots back.
             self.messages.work_off_agenda(out);
             self.messages.tell_job_workers(&mut self.jobs);
         }

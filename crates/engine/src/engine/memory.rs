@@ -15,9 +15,9 @@ pub struct Buffers {
     pub kept_free: u64,
     /// Connections that wait for memory.
     pub waiting: u64,
-    /// Frames refused for want of it.
+    /// Frames refused for lack of it.
     pub refused: u64,
-    /// Connections closed for want of it.
+    /// Connections closed for lack of it.
     pub closed: u64,
 }
 

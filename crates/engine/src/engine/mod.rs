@@ -11,7 +11,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use turno_proto::model::link::LinkWord;
+use turno_proto::model::link::LinkMessage;
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::view::BrokerView;
 use turno_proto::model::{Code, ConnId, Filter, Mono};
@@ -178,7 +178,7 @@ impl Engine {
     }
 
     /// A neighbour says something over a link.
-    fn link_says(&mut self, conn: ConnId, word: LinkWord, out: &mut impl Sink) {
+    fn link_says(&mut self, conn: ConnId, word: LinkMessage, out: &mut impl Sink) {
         if let Some(event) = self.with_memory().link_says(conn, word, out) {
             self.topics.deliver(self.messages.now(), EventRef::from(&*event), out);
         }

@@ -144,7 +144,7 @@ impl Jobs {
             }
         }
         self.refresh(id);
-        self.owed_jobs.insert(id);
+        self.pending_writes_jobs.insert(id);
         match caller {
             Some(caller) => out.peer(caller.refused(code)),
             None => drop(self.doomed.insert(id)),
@@ -177,8 +177,8 @@ impl Jobs {
         let cancel = self.cancels;
         let job = self.at(id);
         let (task, attempt) = (job.spec.numbers().number_of(place), job.running[&place].attempt);
-        if let Some(hand) = self.hands.get_mut(conn) {
-            hand.cancels.insert(cancel, (id, place, attempt));
+        if let Some(job_worker) = self.job_workers.get_mut(conn) {
+            job_worker.cancels.insert(cancel, (id, place, attempt));
             Self::order(conn, ForemanOrder::Cancel { cancel, job: id, task }, out);
         }
     }
@@ -202,7 +202,7 @@ impl Jobs {
     }
 
     fn told_to_stop(&mut self, conn: ConnId, cancel: u64) -> Option<(JobId, u32, &mut Running)> {
-        let (id, place, attempt) = self.hands.get_mut(conn)?.cancels.remove(&cancel)?;
+        let (id, place, attempt) = self.job_workers.get_mut(conn)?.cancels.remove(&cancel)?;
         self.running_at(conn, id, place, attempt).map(|running| (id, place, running))
     }
 }

@@ -7,8 +7,8 @@ use turno_proto::model::job::JobId;
 
 use super::Jobs;
 use super::grace::Due;
-use super::hand::Hand;
 use super::job::{Job, Phase};
+use super::job_worker::JobWorker;
 use super::labels::has_all;
 use super::submit::bytes_of;
 use crate::messages::workers::peer::Peers;
@@ -44,8 +44,8 @@ impl Jobs {
         let placed: usize = self.pools.each().map(|(_, pool)| pool.order.len()).sum();
         assert_eq!(ready, placed, "the order holds the jobs that something can be started of");
         assert_eq!(bytes, self.bytes, "the bytes of jobs are counted");
-        for (conn, hand) in &self.hands.by_conn {
-            timers.extend(hand.paused.map(|at| (at, Due::Pause(*conn))));
+        for (conn, job_worker) in &self.job_workers.by_conn {
+            timers.extend(job_worker.paused.map(|at| (at, Due::Pause(*conn))));
         }
         timers.extend(self.disk_until.map(|at| (at, Due::Disk)));
         timers.extend(self.forget_at.map(|at| (at, Due::Forget)));
@@ -62,7 +62,7 @@ impl Jobs {
             assert!(place < job.spec.array.count, "job {id}: task {place} had attempts, and is there");
         }
         assert_eq!(timers, self.timers, "timers are those of tasks, hands and the disk");
-        self.check_hands(peers);
+        self.check_job_workers(peers);
         self.check_no_task_waits_beside_a_free_slot(draining);
         let mirrored: BTreeSet<_> = self.waiters.iter().map(|(job, conn, seq)| (*conn, *job, *seq)).collect();
         assert_eq!(mirrored, self.waiting_conns, "who waits is known by job and by connection");
@@ -115,7 +115,7 @@ impl Jobs {
             let kept = running.conn.is_some() || running.gone.is_some() || running.ending.is_some();
             assert!(kept, "job {id}: task {place} is with a worker, or waits for it, or ends");
             if let Some(conn) = running.conn {
-                let held = self.hands.get(conn).and_then(|hand| hand.held.get(&(id, *place)));
+                let held = self.job_workers.get(conn).and_then(|job_worker| job_worker.held.get(&(id, *place)));
                 assert_eq!(held.map(|held| held.attempt), Some(running.attempt), "job {id}: known on both sides");
             }
         }
@@ -139,31 +139,37 @@ impl Jobs {
         }
     }
 
-    fn check_hands(&self, peers: &Peers) {
+    fn check_job_workers(&self, peers: &Peers) {
         self.pools.check();
         for (labels, pool) in self.pools.each() {
-            let hands = || self.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, labels));
+            let job_workers =
+                || self.job_workers.by_conn.iter().filter(|(_, job_worker)| has_all(&job_worker.labels, labels));
             let is_kept = |conn: &ConnId| self.reserved.is_some_and(|(_, kept)| kept == *conn);
-            let rooms = hands().filter(|(conn, _)| !is_kept(conn) && self.hand_room(peers, **conn) > 0).count();
-            let open = hands().filter(|(conn, _)| self.is_open(peers, **conn)).count();
+            let rooms =
+                job_workers().filter(|(conn, _)| !is_kept(conn) && self.job_worker_room(peers, **conn) > 0).count();
+            let open = job_workers().filter(|(conn, _)| self.is_open(peers, **conn)).count();
             assert_eq!((rooms, open), pool.shown_len(), "hands are shown as they are to jobs that need {labels:?}");
-            let known = |hand: &Hand| labels.is_empty() || hand.pools.iter().any(|pool| **pool == *labels);
-            assert!(hands().all(|(_, hand)| known(hand)), "a hand knows its pools");
+            let known =
+                |job_worker: &JobWorker| labels.is_empty() || job_worker.pools.iter().any(|pool| **pool == *labels);
+            assert!(job_workers().all(|(_, job_worker)| known(job_worker)), "a job worker knows its pools");
         }
         let mut keys = BTreeMap::new();
-        for (conn, hand) in &self.hands.by_conn {
-            assert!(peers.get(*conn).is_some(), "a hand is connected");
-            assert_eq!(hand.greeted, peers.worker(*conn).is_some(), "a hand that said HELLO is a worker");
-            if hand.has_id {
-                keys.insert(hand.key.clone(), *conn);
+        for (conn, job_worker) in &self.job_workers.by_conn {
+            assert!(peers.get(*conn).is_some(), "a job worker is connected");
+            assert_eq!(job_worker.greeted, peers.worker(*conn).is_some(), "a job worker that said HELLO is a worker");
+            if job_worker.has_id {
+                keys.insert(job_worker.key.clone(), *conn);
             }
-            assert!(hand.pools.iter().all(|pool| has_all(&hand.labels, pool)), "a hand is where its labels are wanted");
-            let offered = hand.offer.iter().flat_map(|offer| &offer.tasks);
+            assert!(
+                job_worker.pools.iter().all(|pool| has_all(&job_worker.labels, pool)),
+                "a job worker is where its labels are wanted"
+            );
+            let offered = job_worker.offer.iter().flat_map(|offer| &offer.tasks);
             for (id, place, attempt) in offered {
-                let has_it = hand.held.get(&(*id, *place)).is_none_or(|held| held.attempt == *attempt);
+                let has_it = job_worker.held.get(&(*id, *place)).is_none_or(|held| held.attempt == *attempt);
                 assert!(has_it, "what is offered takes slots, unless it is over already");
             }
-            for ((id, place), held) in &hand.held {
+            for ((id, place), held) in &job_worker.held {
                 let job = self.get(*id).filter(|job| !job.removing || job.has_ended());
                 if let Some(running) = job.and_then(|job| job.running.get(place)) {
                     assert_eq!(
@@ -174,21 +180,23 @@ impl Jobs {
                 }
             }
         }
-        assert_eq!(keys, self.hands.by_key, "hands are known by their ids");
+        assert_eq!(keys, self.job_workers.by_key, "hands are known by their ids");
         if let Some((job, conn)) = self.reserved {
-            assert!(self.is_open(peers, conn), "a hand that is kept free is open to work");
+            assert!(self.is_open(peers, conn), "a job worker that is kept free is open to work");
             let width = self.get(job).map_or(0, |job| job.spec.slots);
             let slots = peers.worker(conn).map_or(0, |worker| worker.slots().as_count());
-            assert!(slots >= u32::from(width), "a hand that is kept free is large enough");
+            assert!(slots >= u32::from(width), "a job worker that is kept free is large enough");
             let labels = self.get(job).map(|job| job.labels.clone()).unwrap_or_default();
-            let has = self.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &labels));
-            assert!(has, "a hand that is kept free has what the job needs");
+            let has = self.job_workers.get(conn).is_some_and(|job_worker| has_all(&job_worker.labels, &labels));
+            assert!(has, "a job worker that is kept free has what the job needs");
         }
     }
 
     /// Slots that tasks take of a worker.
     pub(crate) fn slots_of_tasks(&self, conn: ConnId) -> u32 {
-        self.hands.get(conn).map_or(0, |hand| hand.held.values().map(|held| u32::from(held.slots)).sum())
+        self.job_workers
+            .get(conn)
+            .map_or(0, |job_worker| job_worker.held.values().map(|held| u32::from(held.slots)).sum())
     }
 
     fn check_no_task_waits_beside_a_free_slot(&self, draining: bool) {

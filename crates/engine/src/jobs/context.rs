@@ -37,7 +37,7 @@ pub(crate) struct Context<'a> {
 /// What follows elsewhere, in the order in which it came about.
 #[derive(Debug)]
 pub(crate) enum Consequence {
-    /// A native connection has less room: its twin took slots.
+    /// A native connection has less room: its paired connection took slots.
     LessRoom(ConnId),
     /// A native connection may have more room.
     MoreRoom(ConnId),
@@ -114,20 +114,20 @@ impl Context<'_> {
 
     /// A task takes slots of the worker, which has had its turn.
     pub(super) fn take(&mut self, conn: ConnId, slots: u16) {
-        let twin = self.peers.take_for_task(conn, slots, self.now);
-        self.consequences.extend(twin.map(Consequence::LessRoom));
+        let pair = self.peers.take_for_task(conn, slots, self.now);
+        self.consequences.extend(pair.map(Consequence::LessRoom));
     }
 
     /// A task that runs there in any case takes slots of the worker.
     pub(super) fn take_over(&mut self, conn: ConnId, slots: u16) {
-        let twin = self.peers.take_over_for_task(conn, slots);
-        self.consequences.extend(twin.map(Consequence::LessRoom));
+        let pair = self.peers.take_over_for_task(conn, slots);
+        self.consequences.extend(pair.map(Consequence::LessRoom));
     }
 
     /// A task takes slots of the worker no longer.
     pub(super) fn give_back(&mut self, conn: ConnId, slots: u16) {
-        let twin = self.peers.give_back_of_task(conn, slots);
-        self.consequences.extend(twin.map(Consequence::MoreRoom));
+        let pair = self.peers.give_back_of_task(conn, slots);
+        self.consequences.extend(pair.map(Consequence::MoreRoom));
     }
 
     /// The worker says how one of its tasks went.
@@ -135,12 +135,12 @@ impl Context<'_> {
         self.peers.count_task_end(conn, success);
     }
 
-    /// A hand and a native connection have one account from now on.
-    pub(super) fn unite(&mut self, hand: ConnId, native: ConnId) {
-        self.peers.unite(hand, native);
+    /// A job worker and a native connection have one account from now on.
+    pub(super) fn unite(&mut self, job_worker: ConnId, native: ConnId) {
+        self.peers.unite(job_worker, native);
     }
 
-    /// The connection has an account of its own again, and so has its twin, which is returned.
+    /// The connection has an account of its own again, and so has its paired connection, which is returned.
     pub(super) fn part(&mut self, conn: ConnId) -> Option<ConnId> {
         self.peers.part(conn)
     }

@@ -79,12 +79,12 @@ impl Jobs {
             JobThen::Removed { job, caller } => self.removal_not_stored(cx, job, caller, code, out),
             JobThen::Offer { conn, offer } => self.offer_not_stored(cx, conn, offer, out),
             JobThen::Ended { job, place } => {
-                self.owed_ends.insert((job, place));
+                self.pending_writes_ends.insert((job, place));
             }
             JobThen::Chunks(chunks) => self.chunks_not_stored(cx, chunks),
             JobThen::Rewritten { job } => {
                 if self.all.contains_key(&job) {
-                    self.owed_jobs.insert(job);
+                    self.pending_writes_jobs.insert(job);
                 }
             }
         }
@@ -92,13 +92,13 @@ impl Jobs {
 
     /// Tries again what the disk refused, once a second.
     pub(super) fn pay_jobs(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
-        for (job, place) in std::mem::take(&mut self.owed_ends) {
+        for (job, place) in std::mem::take(&mut self.pending_writes_ends) {
             self.store_ending(cx, job, place, out);
         }
         let is_left = |job: &JobId| !self.all[job].removing;
-        let owed: Vec<JobId> = self.owed_jobs.iter().copied().filter(is_left).collect();
-        for job in owed {
-            self.owed_jobs.remove(&job);
+        let pending_writes: Vec<JobId> = self.pending_writes_jobs.iter().copied().filter(is_left).collect();
+        for job in pending_writes {
+            self.pending_writes_jobs.remove(&job);
             self.store_job(cx, job);
             self.once_stored(cx, JobThen::Rewritten { job }, out);
         }

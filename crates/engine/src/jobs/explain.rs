@@ -50,7 +50,7 @@ impl Jobs {
     fn ahead_of(&self, job: &Job) -> u64 {
         let turn = job.turn();
         let before = self.all.values().filter(|other| other.placed.is_some_and(|placed| placed < turn));
-        // A job that no hand could take is before nobody. There is rarely one: what it takes is asked of few.
+        // A job that no job worker could take is before nobody. There is rarely one: what it takes is asked of few.
         let all_fit =
             self.pools.each().all(|(_, pool)| pool.order.widest().is_none_or(|width| width <= pool.largest()));
         let fits = |other: &&Job| {
@@ -104,8 +104,10 @@ impl Jobs {
 
     /// The worker that still has an earlier attempt of a task that waits for its next one.
     fn yet_to_let_go(&self, job: &Job, place: u32) -> Option<String> {
-        let mut hands = self.hands.by_conn.values().filter(|_| job.leaving.contains(&place));
-        hands.find(|hand| hand.held.contains_key(&(job.id, place))).map(|hand| hand.name.to_string())
+        let mut job_workers = self.job_workers.by_conn.values().filter(|_| job.leaving.contains(&place));
+        job_workers
+            .find(|job_worker| job_worker.held.contains_key(&(job.id, place)))
+            .map(|job_worker| job_worker.name.to_string())
     }
 
     fn running_reason(&self, cx: &Context<'_>, running: &Running) -> TaskReason {
@@ -155,7 +157,7 @@ impl Jobs {
         self.unplaced(cx, job, look)
     }
 
-    /// What holds up all tasks of a job, whoever is there to take them.
+    /// What holds up all tasks of a job, anyone who is there to take them.
     fn barred(&self, cx: &Context<'_>, job: &Job) -> Option<JobReason> {
         if let Some(reason) = too_many_failures(job).or_else(|| missed(job)) {
             return Some(reason);
@@ -200,39 +202,40 @@ impl Jobs {
             Look::Listed { ahead } => ahead,
             Look::Close => self.ahead_of(job),
         };
-        let hands = self.hands_for(cx, job);
+        let job_workers = self.job_workers_for(cx, job);
         if let Look::Close = look
-            && let Some(reason) = self.room_elsewhere(cx, job, &hands)
+            && let Some(reason) = self.room_elsewhere(cx, job, &job_workers)
         {
             return Some(reason);
         }
-        let slots = hands.iter().map(|conn| u64::from(self.slots_of_hand(cx, *conn))).sum();
+        let slots = job_workers.iter().map(|conn| u64::from(self.slots_of_job_worker(cx, *conn))).sum();
         Some(JobReason::Busy { slots, ahead })
     }
 
     /// Some hand has room for a task of it, and is not to be had.
-    fn room_elsewhere(&self, cx: &Context<'_>, job: &Job, hands: &[ConnId]) -> Option<JobReason> {
+    fn room_elsewhere(&self, cx: &Context<'_>, job: &Job, job_workers: &[ConnId]) -> Option<JobReason> {
         let room = |conn: &ConnId| cx.worker(*conn).map_or(0, Worker::room);
-        let roomy = || hands.iter().filter(|conn| room(conn) >= u32::from(job.spec.slots));
+        let roomy = || job_workers.iter().filter(|conn| room(conn) >= u32::from(job.spec.slots));
         if let Some((other, kept)) = self.reserved
             && other != job.id
             && roomy().any(|conn| *conn == kept)
         {
-            let worker = self.hands.get(kept).map_or_else(String::new, |hand| hand.name.to_string());
+            let worker = self.job_workers.get(kept).map_or_else(String::new, |job_worker| job_worker.name.to_string());
             return Some(JobReason::Kept { job: other, worker });
         }
         let workers = u32::try_from(roomy().count()).unwrap_or(u32::MAX);
         (workers > 0).then_some(JobReason::Unready { workers })
     }
 
-    /// The hands that are open to work and may have tasks of that job.
-    fn hands_for(&self, cx: &Context<'_>, job: &Job) -> Vec<ConnId> {
+    /// The job workers that are open to work and may have tasks of that job.
+    fn job_workers_for(&self, cx: &Context<'_>, job: &Job) -> Vec<ConnId> {
         match self.pools.get(&job.labels) {
             Some(pool) => pool.open().collect(),
             // Nothing of it can be started, so that nobody looked for them.
             None => {
-                let hands = self.hands.by_conn.iter().filter(|(_, hand)| has_all(&hand.labels, &job.labels));
-                hands.map(|(conn, _)| *conn).filter(|conn| self.is_open(cx.peers(), *conn)).collect()
+                let job_workers =
+                    self.job_workers.by_conn.iter().filter(|(_, job_worker)| has_all(&job_worker.labels, &job.labels));
+                job_workers.map(|(conn, _)| *conn).filter(|conn| self.is_open(cx.peers(), *conn)).collect()
             }
         }
     }
@@ -241,11 +244,13 @@ impl Jobs {
     fn largest_for(&self, cx: &Context<'_>, job: &Job) -> u32 {
         match self.pools.get(&job.labels) {
             Some(pool) => pool.largest(),
-            None => self.hands_for(cx, job).iter().map(|conn| self.slots_of_hand(cx, *conn)).max().unwrap_or(0),
+            None => {
+                self.job_workers_for(cx, job).iter().map(|conn| self.slots_of_job_worker(cx, *conn)).max().unwrap_or(0)
+            }
         }
     }
 
-    fn slots_of_hand(&self, cx: &Context<'_>, conn: ConnId) -> u32 {
+    fn slots_of_job_worker(&self, cx: &Context<'_>, conn: ConnId) -> u32 {
         cx.worker(conn).map_or(0, |worker| worker.slots().as_count())
     }
 }

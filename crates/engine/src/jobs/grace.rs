@@ -20,7 +20,7 @@ pub(super) enum Due {
     Gone(JobId, u32),
     /// A running task has had its time.
     Limit(JobId, u32),
-    /// A hand that refused may be asked again.
+    /// A job worker that refused may be asked again.
     Pause(ConnId),
     /// The disk may take something again.
     Disk,

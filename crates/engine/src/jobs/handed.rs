@@ -48,8 +48,8 @@ impl Jobs {
 
     /// Tasks that take slots of the worker known by that id.
     pub(crate) fn held_at(&self, worker: &str) -> impl Iterator<Item = (JobId, u32)> {
-        let hand = self.hands.by_key.get(worker).and_then(|conn| self.hands.get(*conn));
-        hand.into_iter().flat_map(|hand| hand.held.iter().map(|((job, _), held)| (*job, held.task)))
+        let job_worker = self.job_workers.by_key.get(worker).and_then(|conn| self.job_workers.get(*conn));
+        job_worker.into_iter().flat_map(|job_worker| job_worker.held.iter().map(|((job, _), held)| (*job, held.task)))
     }
 }
 
@@ -65,8 +65,8 @@ impl Jobs {
             let is_its = *running.key == *worker && running.phase != Phase::Storing;
             return is_its.then_some(&mut running.handed_in);
         }
-        let conn = self.hands.by_key.get(worker)?;
-        let held = self.hands.by_conn.get_mut(conn)?.held.get_mut(&(id, place))?;
+        let conn = self.job_workers.by_key.get(worker)?;
+        let held = self.job_workers.by_conn.get_mut(conn)?.held.get_mut(&(id, place))?;
         (held.attempt == attempt).then_some(&mut held.handed_in)
     }
 }

@@ -14,54 +14,61 @@ use super::Jobs;
 use super::context::{Consequence, Context};
 use super::event::{ForemanOrder, Hello, RunningTask};
 use super::grace::Due;
-use super::hand::Held;
 use super::job::{Phase, Stop};
-use super::labels::labels_of_hand;
+use super::job_worker::Held;
+use super::labels::labels_of_job_worker;
 use super::record::TaskEnd;
 use super::update::{GIVEN_BACK, WORKER_LOST, end_of};
 use crate::effect::Sink;
 
 impl Jobs {
-    /// HELLO: the hand is a worker from now on; again on the same connection it says anew what it is.
+    /// HELLO: the job worker is a worker from now on; again on the same connection it says anew what it is.
     pub(super) fn hello(&mut self, cx: &mut Context<'_>, conn: ConnId, hello: Hello, out: &mut impl Sink) {
         let Hello { id, name, slots, running, labels } = hello;
         if slots > FOREMAN_PROCS_MAX {
-            return self.close_hand(cx, conn, Code::BadSlots, out);
+            return self.close_job_worker(cx, conn, Code::BadSlots, out);
         }
         let (id, name) = (id.map(|id| short(&id)).filter(|id| !id.is_empty()), short(&name));
         if let Some(id) = &id
-            && let Some(older) = self.hands.by_key.get(id).copied().filter(|older| *older != conn)
+            && let Some(older) = self.job_workers.by_key.get(id).copied().filter(|older| *older != conn)
         {
             // Its worker came back before the end of the older connection was noticed.
-            self.close_hand(cx, older, Code::ConnectionLost, out);
+            self.close_job_worker(cx, older, Code::ConnectionLost, out);
         }
-        self.enlist_hand(cx, conn, id, &name, u32::from(slots));
-        self.label(conn, labels_of_hand(labels));
+        self.enlist_job_worker(cx, conn, id, &name, u32::from(slots));
+        self.label(conn, labels_of_job_worker(labels));
         let listed = self.reconcile(cx, conn, &running, out);
         self.expect_unlisted(cx, conn, &running, &listed);
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
     }
 
-    fn enlist_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, id: Option<Arc<str>>, name: &Arc<str>, procs: u32) {
+    fn enlist_job_worker(
+        &mut self,
+        cx: &mut Context<'_>,
+        conn: ConnId,
+        id: Option<Arc<str>>,
+        name: &Arc<str>,
+        procs: u32,
+    ) {
         self.part(cx, conn);
         let slots = self.allowed_slots(id.as_ref(), Slots::Limited(procs));
         let Some(peer) = cx.peers().get(conn) else { return };
         let shown =
             if name.is_empty() { id.clone().unwrap_or_else(|| short(peer.address())) } else { Arc::clone(name) };
         cx.enlist(conn, &shown, slots);
-        let hand = self.hands.by_conn.get_mut(&conn).expect("only hands say HELLO");
-        if hand.has_id {
-            self.hands.by_key.remove(&hand.key);
+        let job_worker = self.job_workers.by_conn.get_mut(&conn).expect("only job workers say HELLO");
+        if job_worker.has_id {
+            self.job_workers.by_key.remove(&job_worker.key);
         }
         if let Some(id) = &id {
-            self.hands.by_key.insert(Arc::clone(id), conn);
+            self.job_workers.by_key.insert(Arc::clone(id), conn);
         }
-        hand.greeted = true;
-        hand.procs = procs;
-        hand.has_id = id.is_some();
-        hand.key = id.clone().unwrap_or_else(|| Arc::clone(name));
-        hand.name = shown;
-        hand.told_free = None;
+        job_worker.greeted = true;
+        job_worker.procs = procs;
+        job_worker.has_id = id.is_some();
+        job_worker.key = id.clone().unwrap_or_else(|| Arc::clone(name));
+        job_worker.name = shown;
+        job_worker.told_free = None;
         if let Some(id) = id {
             self.unite(cx, &id);
         }
@@ -111,19 +118,21 @@ impl Jobs {
         (is_free || has_it) && attempt.is_none_or(|attempt| attempt == running.attempt)
     }
 
-    /// The task takes slots of that hand, also if it has more than it says: it runs there.
+    /// The task takes slots of that job worker, also if it has more than it says: it runs there.
     fn rebind(&mut self, cx: &mut Context<'_>, conn: ConnId, id: JobId, place: u32) {
         let job = self.all.get_mut(&id).expect("it was just found");
         let running = job.running.get_mut(&place).expect("it was just found");
         if running.conn.is_some() {
             return;
         }
-        let hand = self.hands.by_conn.get_mut(&conn).expect("it says HELLO");
+        let job_worker = self.job_workers.by_conn.get_mut(&conn).expect("it says HELLO");
         (running.conn, running.phase) = (Some(conn), Phase::Runs);
-        (running.key, running.worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
+        (running.key, running.worker) = (Arc::clone(&job_worker.key), Arc::clone(&job_worker.name));
         let slots = job.spec.slots;
         let task = job.spec.numbers().number_of(place);
-        hand.held.insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
+        job_worker
+            .held
+            .insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
         cx.take_over(conn, slots);
         // It may have begun without a word: its connection was lost before it could accept the task.
         self.begin_time(cx, id, place);
@@ -141,15 +150,15 @@ impl Jobs {
         let named: BTreeMap<(JobId, u32), Option<u32>> =
             running.iter().map(|running| ((running.job, running.task), running.attempt)).collect();
         let soon = cx.now.plus_millis(TASK_UNNAMED_MS);
-        let hand = &self.hands.by_conn[&conn];
+        let job_worker = &self.job_workers.by_conn[&conn];
         let offered: BTreeSet<(JobId, u32)> =
-            hand.offer.iter().flat_map(|offer| &offer.tasks).map(|(job, place, _)| (*job, *place)).collect();
+            job_worker.offer.iter().flat_map(|offer| &offer.tasks).map(|(job, place, _)| (*job, *place)).collect();
         let missing: Vec<(JobId, u32)> =
-            hand.held.keys().filter(|task| !listed.contains(task) && !offered.contains(task)).copied().collect();
+            job_worker.held.keys().filter(|task| !listed.contains(task) && !offered.contains(task)).copied().collect();
         let runs = |(id, place): &(JobId, u32)| self.get(*id).is_some_and(|job| job.running.contains_key(place));
         // It was told to stop, and its process is not gone yet.
         let lingers = |(id, place): &(JobId, u32)| {
-            let held = &hand.held[&(*id, *place)];
+            let held = &job_worker.held[&(*id, *place)];
             let attempt = named.get(&(*id, held.task));
             attempt.is_some_and(|attempt| attempt.is_none_or(|attempt| attempt == held.attempt))
         };
@@ -158,7 +167,7 @@ impl Jobs {
             // It was told to stop, and its process is gone.
             self.let_go(cx, conn, task);
         }
-        let (key, has_id) = (Arc::clone(&self.hands.by_conn[&conn].key), self.hands.by_conn[&conn].has_id);
+        let (key, has_id) = (Arc::clone(&self.job_workers.by_conn[&conn].key), self.job_workers.by_conn[&conn].has_id);
         let mut soon_gone: Vec<(JobId, u32)> = missing;
         if has_id {
             soon_gone.extend(self.gone_by(&key));
@@ -183,31 +192,31 @@ impl Jobs {
     }
 
     /// The connection is to end, and its worker counts as gone.
-    fn close_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, code: Code, out: &mut impl Sink) {
+    fn close_job_worker(&mut self, cx: &mut Context<'_>, conn: ConnId, code: Code, out: &mut impl Sink) {
         Self::order(conn, ForemanOrder::Close { code }, out);
-        self.lose_hand(cx, conn, out);
+        self.lose_job_worker(cx, conn, out);
         cx.dismiss(conn);
     }
 
-    /// The hand is gone. What it had may still run there: it stays as it is for a while (S4.76).
-    pub(super) fn lose_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, out: &mut impl Sink) {
+    /// The job worker is gone. What it had may still run there: it stays as it is for a while (S4.76).
+    pub(super) fn lose_job_worker(&mut self, cx: &mut Context<'_>, conn: ConnId, out: &mut impl Sink) {
         if self.reserved.is_some_and(|(_, kept)| kept == conn) {
             self.reserved = None;
         }
-        if !self.is_hand(conn) {
+        if !self.is_job_worker(conn) {
             return;
         }
         self.part(cx, conn);
         self.hide(conn);
-        let Some(hand) = self.hands.by_conn.remove(&conn) else { return };
+        let Some(job_worker) = self.job_workers.by_conn.remove(&conn) else { return };
         self.due = true;
-        if hand.has_id {
-            self.hands.by_key.remove(&hand.key);
+        if job_worker.has_id {
+            self.job_workers.by_key.remove(&job_worker.key);
         }
-        if let Some(until) = hand.paused {
+        if let Some(until) = job_worker.paused {
             self.timers.remove(&(until, Due::Pause(conn)));
         }
-        for ((id, place), Held { attempt, .. }) in hand.held {
+        for ((id, place), Held { attempt, .. }) in job_worker.held {
             let Some(running) = self.running_at(conn, id, place, attempt) else {
                 self.may_start_again((id, place));
                 continue;
@@ -222,7 +231,7 @@ impl Jobs {
                 _ if is_ending => {}
                 (_, Some(Stop::Cancel)) => self.end_cancelled(cx, id, place, false, out),
                 (_, Some(Stop::TimeLimit)) => self.attempt_failed(cx, id, place, None, out),
-                _ if hand.ends_now => self.gave_up(cx, id, place),
+                _ if job_worker.ends_now => self.gave_up(cx, id, place),
                 _ => self.set_gone(id, place, Some(cx.now.plus_millis(cx.settings.task_grace_ms))),
             }
         }
@@ -267,54 +276,54 @@ impl Jobs {
         self.past.add(id, place, end);
     }
 
-    /// Tells a hand to end, after what it has or at once, and offers it nothing more (S4.74, S4.75).
-    pub(crate) fn stop_hand(
+    /// Tells a job worker to end, after what it has or at once, and offers it nothing more (S4.74, S4.75).
+    pub(crate) fn stop_job_worker(
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
         now: bool,
         out: &mut impl Sink,
     ) -> Result<(), Code> {
-        let hand = self.hands.get_mut(conn).ok_or(Code::NotFound)?;
-        hand.ends_now |= now;
-        hand.procs = 0;
-        hand.stops += 1;
+        let job_worker = self.job_workers.get_mut(conn).ok_or(Code::NotFound)?;
+        job_worker.ends_now |= now;
+        job_worker.procs = 0;
+        job_worker.stops += 1;
         Self::order(conn, if now { ForemanOrder::StopNow } else { ForemanOrder::Stop }, out);
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
         Ok(())
     }
 
     /// OK to a STOP.
     pub(super) fn stopped(&mut self, cx: &mut Context<'_>, conn: ConnId) {
-        let Some(hand) = self.hands.get_mut(conn).filter(|hand| hand.stops > 0) else { return };
-        hand.stops -= 1;
+        let Some(job_worker) = self.job_workers.get_mut(conn).filter(|job_worker| job_worker.stops > 0) else { return };
+        job_worker.stops -= 1;
         cx.resize(conn, Slots::Limited(0));
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
     }
 
-    /// Gives a hand no more than so many slots, over both its connections. That is the broker's own account: a STOP cannot be
-    /// taken back, and a hand that was made smaller may grow again up to what it says it has. It is remembered over
-    /// connections of a hand with an id.
-    pub(crate) fn resize_hand(&mut self, cx: &mut Context<'_>, conn: ConnId, slots: Slots) -> Result<(), Code> {
-        let hand = self.hands.get_mut(conn).ok_or(Code::NotFound)?;
+    /// Gives a job worker no more than so many slots, over both its connections. That is the broker's own account: a STOP cannot be
+    /// taken back, and a job worker that was made smaller may grow again up to what it says it has. It is remembered over
+    /// connections of a job worker with an id.
+    pub(crate) fn resize_job_worker(&mut self, cx: &mut Context<'_>, conn: ConnId, slots: Slots) -> Result<(), Code> {
+        let job_worker = self.job_workers.get_mut(conn).ok_or(Code::NotFound)?;
         let count = match slots {
-            Slots::Limited(count) if count <= hand.procs => count,
+            Slots::Limited(count) if count <= job_worker.procs => count,
             Slots::Limited(_) | Slots::Unlimited => return Err(Code::BadSlots),
         };
-        if hand.has_id && count < hand.procs {
-            self.resized.insert(Arc::clone(&hand.key), count);
+        if job_worker.has_id && count < job_worker.procs {
+            self.resized.insert(Arc::clone(&job_worker.key), count);
             if self.resized.len() > RESIZED_WORKERS_MAX {
                 self.resized.pop_first();
             }
         } else {
-            self.resized.remove(&hand.key);
+            self.resized.remove(&job_worker.key);
         }
-        let twin = cx.worker(conn).and_then(|worker| worker.twin());
+        let pair = cx.worker(conn).and_then(|worker| worker.pair());
         cx.resize(conn, slots);
-        self.show_hand(cx, conn);
-        if let Some(twin) = twin {
-            cx.resize(twin, slots);
-            cx.cause(Consequence::MoreRoom(twin));
+        self.show_job_worker(cx, conn);
+        if let Some(pair) = pair {
+            cx.resize(pair, slots);
+            cx.cause(Consequence::MoreRoom(pair));
         }
         Ok(())
     }

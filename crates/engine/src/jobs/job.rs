@@ -21,7 +21,7 @@ pub(super) struct Job {
     pub(super) id: JobId,
     pub(super) spec: Arc<JobSpec>,
     pub(super) name: Arc<str>,
-    /// What a hand must have.
+    /// What a job worker must have.
     pub(super) labels: Labels,
     pub(super) submitted_unix_ms: u64,
     /// It is on its way to the disk; these wait for it.

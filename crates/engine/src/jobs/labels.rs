@@ -1,4 +1,4 @@
-//! Labels: what a job's tasks need and what a hand has. A task goes only to a hand that has all labels of its job.
+//! Labels: what a job's tasks need and what a job worker has. A task goes only to a job worker that has all labels of its job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) fn labels_of_job(labels: &[(String, String)]) -> Labels {
 }
 
 /// The labels of a worker as they are kept. What cannot be one is left out.
-pub(super) fn labels_of_hand(labels: Vec<(String, String)>) -> BTreeMap<String, String> {
+pub(super) fn labels_of_job_worker(labels: Vec<(String, String)>) -> BTreeMap<String, String> {
     labels.into_iter().filter(|(key, value)| is_label(key, value)).take(WORKER_LABELS_MAX).collect()
 }
 

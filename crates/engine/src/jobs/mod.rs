@@ -17,13 +17,14 @@ mod explain;
 mod failures;
 mod forget;
 mod grace;
-mod hand;
 mod handed;
 mod hello;
 mod job;
+mod job_worker;
 mod labels;
 mod offer;
 mod order;
+mod pair;
 mod past;
 mod pools;
 mod ranges;
@@ -31,7 +32,6 @@ mod record;
 mod recover;
 mod retry;
 mod submit;
-mod twin;
 mod update;
 mod view;
 
@@ -48,8 +48,8 @@ pub(crate) use self::context::{Consequence, Context};
 pub(crate) use self::durable::JobThen;
 pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, RunningTask, Update};
 use self::grace::Due;
-use self::hand::Hands;
 use self::job::Job;
+use self::job_worker::JobWorkers;
 use self::past::Past;
 use self::pools::Pools;
 pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
@@ -85,15 +85,15 @@ pub(crate) struct Jobs {
     bytes: u64,
     /// Earlier attempts of their tasks.
     past: Past,
-    /// Those that something can be started of, and the hands they may use.
+    /// Those that something can be started of, and the job workers they may use.
     pools: Pools,
-    hands: Hands,
+    job_workers: JobWorkers,
     /// Native connections that are workers of a foreman as well, by their key and the other way round.
     natives: BTreeMap<Arc<str>, ConnId>,
     native_keys: BTreeMap<ConnId, Arc<str>>,
-    /// Those whose twin may have other room.
-    twins: BTreeSet<ConnId>,
-    /// A job whose tasks are wide, and the hand that is kept free for the next of them.
+    /// Those whose paired connection may have other room.
+    pairs: BTreeSet<ConnId>,
+    /// A job whose tasks are wide, and the job worker that is kept free for the next of them.
     reserved: Option<(JobId, ConnId)>,
     /// The numbers of the latest offer and the latest cancel.
     offers: u64,
@@ -124,9 +124,9 @@ pub(crate) struct Jobs {
     /// Some of them are on their way there.
     writing: bool,
     /// Ends of attempts that the disk refused.
-    owed_ends: BTreeSet<(JobId, u32)>,
+    pending_writes_ends: BTreeSet<(JobId, u32)>,
     /// Jobs whose record on disk may say what was refused later.
-    owed_jobs: BTreeSet<JobId>,
+    pending_writes_jobs: BTreeSet<JobId>,
     /// The disk takes nothing: nothing is started until then.
     disk_until: Option<Mono>,
     /// Something may go on.
@@ -143,9 +143,9 @@ impl Jobs {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// A hand whose twin may have become another's is looked at again.
-    pub(crate) fn look_at(&mut self, hand: ConnId) {
-        self.twins.insert(hand);
+    /// A job worker whose paired connection may have become another's is looked at again.
+    pub(crate) fn look_at(&mut self, job_worker: ConnId) {
+        self.pairs.insert(job_worker);
         self.due = true;
     }
 
@@ -155,23 +155,23 @@ impl Jobs {
     }
 
     /// Whether that connection is a foreman's.
-    pub(crate) fn is_hand(&self, conn: ConnId) -> bool {
-        self.hands.by_conn.contains_key(&conn)
+    pub(crate) fn is_job_worker(&self, conn: ConnId) -> bool {
+        self.job_workers.by_conn.contains_key(&conn)
     }
 
     /// What a worker for jobs has.
     pub(crate) fn labels_of(&self, conn: ConnId) -> BTreeMap<String, String> {
-        self.hands.get(conn).map(|hand| hand.labels.clone()).unwrap_or_default()
+        self.job_workers.get(conn).map(|job_worker| job_worker.labels.clone()).unwrap_or_default()
     }
 
     /// Slots that a worker for jobs says it has.
     pub(crate) fn procs_of(&self, conn: ConnId) -> Option<u32> {
-        self.hands.get(conn).map(|hand| hand.procs)
+        self.job_workers.get(conn).map(|job_worker| job_worker.procs)
     }
 
     /// The disk owes nothing, and refused nothing that must be tried again.
     pub(crate) fn owes(&self) -> bool {
-        !self.owed_ends.is_empty() || !self.owed_jobs.is_empty() || !self.doomed.is_empty()
+        !self.pending_writes_ends.is_empty() || !self.pending_writes_jobs.is_empty() || !self.doomed.is_empty()
     }
 
     fn get(&self, job: JobId) -> Option<&Job> {
@@ -195,7 +195,7 @@ impl Jobs {
             self.pools.remove(&job.labels, width, before);
         }
         if let Some(turn) = turn {
-            self.pools.insert(&job.labels, width, turn, &mut self.hands);
+            self.pools.insert(&job.labels, width, turn, &mut self.job_workers);
         }
         self.due = true;
     }
@@ -210,7 +210,7 @@ impl Jobs {
             JobsInput::Lost { conn } => {
                 self.forget_waiter(conn);
                 self.forget_native(cx, conn);
-                self.lose_hand(cx, conn, out);
+                self.lose_job_worker(cx, conn, out);
             }
             JobsInput::Stored(then) => self.job_stored(cx, then, out),
             JobsInput::NotStored(then, code) => self.job_not_stored(cx, then, code, out),
@@ -224,9 +224,9 @@ impl Jobs {
         match event {
             ForemanEvent::Connected { address } => {
                 cx.connected(conn, address);
-                self.hands.by_conn.insert(conn, hand::Hand::default());
+                self.job_workers.by_conn.insert(conn, job_worker::JobWorker::default());
             }
-            _ if !self.is_hand(conn) => {}
+            _ if !self.is_job_worker(conn) => {}
             ForemanEvent::Hello(hello) => self.hello(cx, conn, hello, out),
             ForemanEvent::Accepted { offer } => self.accepted(cx, conn, offer),
             ForemanEvent::Refused { offer, slots_free } => self.refused_offer(cx, conn, offer, slots_free, out),
@@ -249,8 +249,8 @@ impl Jobs {
         while let Some(job) = self.just_ended.pop_front() {
             self.job_ended(cx, job, out);
         }
-        for twin in std::mem::take(&mut self.twins) {
-            self.show_hand(cx, twin);
+        for pair in std::mem::take(&mut self.pairs) {
+            self.show_job_worker(cx, pair);
         }
         self.hand_out(cx, out);
         self.write_chunks(cx);

@@ -1,5 +1,5 @@
-//! Tasks meet hands. Task by task, the hand that was used least recently has its turn; what one hand got goes out as one
-//! JOB, once all its starts are stored. A hand has one JOB at a time.
+//! Tasks meet hands. Task by task, the job worker that was used least recently has its turn; what one job worker got goes out as one
+//! JOB, once all its starts are stored. A job worker has one JOB at a time.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use super::Jobs;
 use super::context::Context;
 use super::event::{ForemanOrder, OfferedTask};
 use super::grace::Due;
-use super::hand::{Held, Offer};
 use super::handed::HandedIn;
 use super::job::{Job, Phase, Running, Stop};
+use super::job_worker::{Held, Offer};
 use super::labels::has_all;
 use super::record::{TaskRecord, Tried};
 use crate::effect::Sink;
@@ -31,10 +31,10 @@ impl Offer {
 }
 
 impl Jobs {
-    /// Gives tasks to hands, as long as one fits.
+    /// Gives tasks to job workers, as long as one fits.
     pub(super) fn hand_out(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
         if cx.draining || self.disk_until.is_some() || self.pools.is_idle() {
-            return self.unreserve_hand_unless_needed(cx);
+            return self.unreserve_job_worker_unless_needed(cx);
         }
         let mut chosen = Vec::new();
         let mut starts = 0;
@@ -51,21 +51,21 @@ impl Jobs {
         }
     }
 
-    /// The job whose turn it is, and the hand.
+    /// The job whose turn it is, and the job worker.
     fn next_match(&mut self, cx: &mut Context<'_>) -> Option<(JobId, ConnId)> {
         loop {
-            self.unreserve_hand_unless_needed(cx);
+            self.unreserve_job_worker_unless_needed(cx);
             if let Some((job, conn)) = self.reserved
-                && self.hand_room(cx.peers(), conn) >= u32::from(self.at(job).spec.slots)
+                && self.job_worker_room(cx.peers(), conn) >= u32::from(self.at(job).spec.slots)
             {
-                self.unreserve_hand(cx);
+                self.unreserve_job_worker(cx);
                 return Some((job, conn));
             }
             let (head, width, pool) = self.pools.head()?;
             if let Some(conn) = pool.with_room(width) {
                 return Some((head.job, conn));
             }
-            if width > 1 && self.reserve_hand(cx, head.job, width) {
+            if width > 1 && self.reserve_job_worker(cx, head.job, width) {
                 continue;
             }
             let (turn, width, pool) = self.pools.first()?;
@@ -74,39 +74,39 @@ impl Jobs {
     }
 
     /// Nobody has room for a wide task whose turn it is: the next hand that is large enough is kept free for it. One at a
-    /// time, so that wide jobs cannot empty all hands.
-    fn reserve_hand(&mut self, cx: &mut Context<'_>, job: JobId, width: u16) -> bool {
+    /// time, so that wide jobs cannot empty all job workers.
+    fn reserve_job_worker(&mut self, cx: &mut Context<'_>, job: JobId, width: u16) -> bool {
         if self.reserved.is_some() {
             return false;
         }
         let pool = self.pools.get(&self.all[&job].labels);
         let Some(conn) = pool.and_then(|pool| pool.of_size(width)) else { return false };
         self.reserved = Some((job, conn));
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
         true
     }
 
-    /// The hand is kept for nobody if the job has nothing to start any more, or the hand cannot take it.
-    fn unreserve_hand_unless_needed(&mut self, cx: &mut Context<'_>) {
+    /// The job worker is kept for nobody if the job has nothing to start any more, or the job worker cannot take it.
+    fn unreserve_job_worker_unless_needed(&mut self, cx: &mut Context<'_>) {
         let Some((job, conn)) = self.reserved else { return };
         let may_have_it = |job: &&Job| {
-            let labels = self.hands.get(conn).map(|hand| &hand.labels);
+            let labels = self.job_workers.get(conn).map(|job_worker| &job_worker.labels);
             job.placed.is_some() && labels.is_some_and(|labels| has_all(labels, &job.labels))
         };
         let width = self.get(job).filter(may_have_it).map(|job| u32::from(job.spec.slots));
         let slots = cx.worker(conn).map_or(0, |worker| worker.slots().as_count());
         if cx.draining || !self.is_open(cx.peers(), conn) || width.is_none_or(|width| width > slots) {
-            self.unreserve_hand(cx);
+            self.unreserve_job_worker(cx);
         }
     }
 
-    fn unreserve_hand(&mut self, cx: &mut Context<'_>) {
+    fn unreserve_job_worker(&mut self, cx: &mut Context<'_>) {
         if let Some((_, conn)) = self.reserved.take() {
-            self.show_hand(cx, conn);
+            self.show_job_worker(cx, conn);
         }
     }
 
-    /// The next task of the job takes slots of the hand. Returns how many tasks its offer has now.
+    /// The next task of the job takes slots of the job worker. Returns how many tasks its offer has now.
     fn start(&mut self, cx: &mut Context<'_>, id: JobId, conn: ConnId) -> usize {
         let now_unix_ms = cx.unix_ms();
         let job = self.all.get_mut(&id).expect("its turn came");
@@ -116,14 +116,16 @@ impl Jobs {
         let place = job.waiting.pop_first().expect("a job whose turn it is has a task that waits");
         let tried = job.tried(place);
         let tried = Tried { attempt: tried.attempt + 1, ..tried };
-        let hand = self.hands.by_conn.get_mut(&conn).expect("a hand with room is there");
-        let (key, worker) = (Arc::clone(&hand.key), Arc::clone(&hand.name));
+        let job_worker = self.job_workers.by_conn.get_mut(&conn).expect("a job worker with room is there");
+        let (key, worker) = (Arc::clone(&job_worker.key), Arc::clone(&job_worker.name));
         let slots = job.spec.slots;
         let work = job.spec.work.len();
         let task = job.spec.numbers().number_of(place);
-        hand.held.insert((id, place), Held { task, attempt: tried.attempt, slots, handed_in: HandedIn::default() });
-        hand.told_free = hand.told_free.map(|free| free.saturating_sub(u32::from(slots)));
-        let offer = hand.offer.get_or_insert_with(|| Offer { id: 0, tasks: Vec::new(), bytes: 0 });
+        job_worker
+            .held
+            .insert((id, place), Held { task, attempt: tried.attempt, slots, handed_in: HandedIn::default() });
+        job_worker.told_free = job_worker.told_free.map(|free| free.saturating_sub(u32::from(slots)));
+        let offer = job_worker.offer.get_or_insert_with(|| Offer { id: 0, tasks: Vec::new(), bytes: 0 });
         offer.tasks.push((id, place, tried.attempt));
         // An item may be long, and stand in many places.
         let item = items::len(&job.spec.items, place);
@@ -147,26 +149,28 @@ impl Jobs {
         );
         job.started_unix_ms.get_or_insert(now_unix_ms);
         cx.take(conn, slots);
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
         self.refresh(id);
         self.store_task(cx, id, place, TaskRecord::Running { tried, key, worker, started_unix_ms: now_unix_ms });
         offered
     }
 
-    /// Nothing more is added to the hand's offer.
+    /// Nothing more is added to the job worker's offer.
     fn seal(&mut self, cx: &mut Context<'_>, conn: ConnId, out: &mut impl Sink) {
         self.offers += 1;
         let id = self.offers;
-        let hand = self.hands.get_mut(conn).expect("it was just given something");
-        hand.offer.as_mut().expect("it was just given something").id = id;
-        self.show_hand(cx, conn);
+        let job_worker = self.job_workers.get_mut(conn).expect("it was just given something");
+        job_worker.offer.as_mut().expect("it was just given something").id = id;
+        self.show_job_worker(cx, conn);
         self.once_stored(cx, super::JobThen::Offer { conn, offer: id }, out);
     }
 
-    /// All starts of an offer are stored: the hand hears of it.
+    /// All starts of an offer are stored: the job worker hears of it.
     pub(super) fn send_offer(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
         self.due = true;
-        let Some(offer) = self.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id)) else {
+        let Some(offer) =
+            self.job_workers.get_mut(conn).and_then(|job_worker| job_worker.offer.take_if(|offer| offer.id == id))
+        else {
             return;
         };
         let mut tasks = Vec::with_capacity(offer.tasks.len());
@@ -174,8 +178,9 @@ impl Jobs {
         for (id, place, attempt) in offer.tasks {
             let job = self.all.get_mut(&id).expect("rooms hold numbers of jobs that are there");
             let running = job.running.get_mut(&place).expect("what is offered runs");
-            // The hand may have said meanwhile that it is another.
-            let has_labels = || self.hands.get(conn).is_some_and(|hand| has_all(&hand.labels, &job.labels));
+            // The job worker may have said meanwhile that it is another.
+            let has_labels =
+                || self.job_workers.get(conn).is_some_and(|job_worker| has_all(&job_worker.labels, &job.labels));
             let may_have_it = job.labels.is_empty() || has_labels();
             if running.stop.is_some() || !may_have_it {
                 self.take_back(cx, id, place, out);
@@ -198,23 +203,25 @@ impl Jobs {
             told.push((id, place, attempt));
         }
         if !tasks.is_empty() {
-            let hand = self.hands.get_mut(conn).expect("it has an offer");
-            hand.offer = Some(Offer { id, tasks: told, bytes: offer.bytes });
+            let job_worker = self.job_workers.get_mut(conn).expect("it has an offer");
+            job_worker.offer = Some(Offer { id, tasks: told, bytes: offer.bytes });
             Self::order(conn, ForemanOrder::Offer { offer: id, tasks }, out);
         }
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
     }
 
     /// The starts of an offer were not stored: its tasks wait again, and nothing is started for a while.
     pub(super) fn offer_not_stored(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
         self.pause_for_disk(cx);
-        let Some(offer) = self.hands.get_mut(conn).and_then(|hand| hand.offer.take_if(|offer| offer.id == id)) else {
+        let Some(offer) =
+            self.job_workers.get_mut(conn).and_then(|job_worker| job_worker.offer.take_if(|offer| offer.id == id))
+        else {
             return;
         };
         for (job, place, _) in offer.tasks {
             self.take_back(cx, job, place, out);
         }
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
     }
 
     /// OK to a JOB: its tasks run (S4.71), and have their time from now on.
@@ -226,7 +233,7 @@ impl Jobs {
                 self.begin_time(cx, job, place);
             }
         }
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
     }
 
     /// A task runs, as its worker says: its time begins, unless it has.
@@ -241,7 +248,7 @@ impl Jobs {
     }
 
     /// ERROR to a JOB: nothing of it was started. Its tasks wait again, and their attempts do not count. So that refusals
-    /// cannot go round at the speed of the wire, the hand is offered nothing for a second (S4.61).
+    /// cannot go round at the speed of the wire, the job worker is offered nothing for a second (S4.61).
     pub(super) fn refused_offer(
         &mut self,
         cx: &mut Context<'_>,
@@ -261,31 +268,31 @@ impl Jobs {
             }
         }
         let until = cx.now.plus_millis(REFUSAL_PAUSE_MS);
-        let hand = self.hands.get_mut(conn).expect("it has just answered");
-        hand.told_free = (u32::from(slots_free) < wanted).then_some(u32::from(slots_free));
-        if let Some(before) = hand.paused.replace(until) {
+        let job_worker = self.job_workers.get_mut(conn).expect("it has just answered");
+        job_worker.told_free = (u32::from(slots_free) < wanted).then_some(u32::from(slots_free));
+        if let Some(before) = job_worker.paused.replace(until) {
             self.timers.remove(&(before, Due::Pause(conn)));
         }
         self.timers.insert((until, Due::Pause(conn)));
-        self.show_hand(cx, conn);
+        self.show_job_worker(cx, conn);
     }
 
     /// The second after a refusal is over.
     pub(super) fn pause_over(&mut self, cx: &mut Context<'_>, conn: ConnId) {
-        if let Some(hand) = self.hands.get_mut(conn) {
-            hand.paused = None;
+        if let Some(job_worker) = self.job_workers.get_mut(conn) {
+            job_worker.paused = None;
             // One that says that nothing is free and reports no end is asked again.
-            hand.told_free = hand.told_free.filter(|free| *free > 0);
-            self.show_hand(cx, conn);
+            job_worker.told_free = job_worker.told_free.filter(|free| *free > 0);
+            self.show_job_worker(cx, conn);
         }
     }
 
     /// The offer that is answered, if it is the one that was sent.
     fn answered(&mut self, conn: ConnId, id: u64) -> Option<Offer> {
-        let hand = self.hands.get_mut(conn)?;
-        let (job, place, _) = *hand.offer.as_ref().filter(|offer| offer.id == id)?.tasks.first()?;
+        let job_worker = self.job_workers.get_mut(conn)?;
+        let (job, place, _) = *job_worker.offer.as_ref().filter(|offer| offer.id == id)?.tasks.first()?;
         let was_sent = self.get(job)?.running.get(&place).is_none_or(|running| running.phase != Phase::Storing);
-        self.hands.get_mut(conn)?.offer.take_if(|_| was_sent)
+        self.job_workers.get_mut(conn)?.offer.take_if(|_| was_sent)
     }
 
     /// That attempt of a task, if it takes slots of that connection.

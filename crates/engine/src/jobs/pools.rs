@@ -1,24 +1,24 @@
-//! Pools: which jobs meet which hands. A job without labels may use every hand; for every set of labels that a job asks
-//! for there is a pool of its own, with the hands that have all of them. So a job whose labels nobody has costs nothing to
+//! Pools: which jobs meet which hands. A job without labels may use every job worker; for every set of labels that a job asks
+//! for there is a pool of its own, with the job workers that have all of them. So a job whose labels nobody has costs nothing to
 //! others, and jobs without labels pay nothing for those that have some.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::ConnId;
 
-use super::hand::{Hands, Place};
+use super::job_worker::{JobWorkers, Place};
 use super::labels::{Labels, has_all};
 use super::order::{Order, Turn};
 
 /// Pools that are kept though no job is in them: it may come back with its next task.
 const IDLE_MAX: usize = 64;
 
-/// Jobs, and the hands they may use.
+/// Jobs, and the job workers they may use.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     /// Those that something can be started of.
     pub(super) order: Order,
-    /// Hands that can be offered something: by room, the least recently used first.
+    /// Job workers that can be offered something: by room, the least recently used first.
     rooms: Places,
     /// Those that are open to work, full ones too, by their slots.
     sizes: Places,
@@ -27,7 +27,7 @@ pub(super) struct Pool {
 type Places = BTreeMap<u32, BTreeSet<(u64, ConnId)>>;
 
 impl Pool {
-    /// The most that can be offered to one hand now.
+    /// The most that can be offered to one job worker now.
     pub(super) fn most(&self) -> u32 {
         self.rooms.last_key_value().map_or(0, |(room, _)| *room)
     }
@@ -47,7 +47,7 @@ impl Pool {
         first_of(self.sizes.range(u32::from(width)..))
     }
 
-    /// Hands that are open to work.
+    /// Job workers that are open to work.
     pub(super) fn open(&self) -> impl Iterator<Item = ConnId> {
         self.sizes.values().flatten().map(|(_, conn)| *conn)
     }
@@ -71,19 +71,19 @@ impl Pool {
 }
 
 fn first_of<'a>(places: impl Iterator<Item = (&'a u32, &'a BTreeSet<(u64, ConnId)>)>) -> Option<ConnId> {
-    places.filter_map(|(_, hands)| hands.first()).min().map(|(_, conn)| *conn)
+    places.filter_map(|(_, job_workers)| job_workers.first()).min().map(|(_, conn)| *conn)
 }
 
-/// Puts a hand elsewhere.
+/// Puts a job worker elsewhere.
 fn shift(places: &mut Places, conn: ConnId, from: Option<(u32, u64)>, to: Option<(u32, u64)>) {
     if from == to {
         return;
     }
     if let Some((at, turn)) = from
-        && let Some(hands) = places.get_mut(&at)
+        && let Some(job_workers) = places.get_mut(&at)
     {
-        hands.remove(&(turn, conn));
-        if hands.is_empty() {
+        job_workers.remove(&(turn, conn));
+        if job_workers.is_empty() {
             places.remove(&at);
         }
     }
@@ -98,19 +98,19 @@ pub(super) struct Pools {
     /// For jobs without labels.
     all: Pool,
     labelled: BTreeMap<Labels, Pool>,
-    /// Those of them that have jobs and hands.
+    /// Those of them that have jobs and job workers.
     live: BTreeSet<Labels>,
     /// How many there may be until those without jobs are looked for.
     sweep_at: usize,
 }
 
 impl Pools {
-    /// The pool of a job with these labels. One that is not there has no job, and nobody looked for its hands.
+    /// The pool of a job with these labels. One that is not there has no job, and nobody looked for its job workers.
     pub(super) fn get(&self, labels: &Labels) -> Option<&Pool> {
         if labels.is_empty() { Some(&self.all) } else { self.labelled.get(labels) }
     }
 
-    /// Those that have jobs and hands, if any.
+    /// Those that have jobs and job workers, if any.
     pub(super) fn live(&self) -> impl Iterator<Item = &Pool> {
         std::iter::once(&self.all).chain(self.live.iter().filter_map(|labels| self.labelled.get(labels)))
     }
@@ -121,7 +121,7 @@ impl Pools {
         std::iter::once((&[][..], &self.all)).chain(labelled)
     }
 
-    /// Nothing can be started, whoever comes.
+    /// Nothing can be started, anyone who comes.
     pub(super) fn is_idle(&self) -> bool {
         self.all.order.is_empty() && self.live.is_empty()
     }
@@ -151,16 +151,18 @@ impl Pools {
     }
 
     /// A job is in the order from now on.
-    pub(super) fn insert(&mut self, labels: &Labels, width: u16, turn: Turn, hands: &mut Hands) {
+    pub(super) fn insert(&mut self, labels: &Labels, width: u16, turn: Turn, job_workers: &mut JobWorkers) {
         if labels.is_empty() {
             return self.all.order.insert(width, turn);
         }
         if !self.labelled.contains_key(labels) {
-            self.sweep(hands);
+            self.sweep(job_workers);
             let pool = self.labelled.entry(labels.clone()).or_default();
-            for (conn, hand) in hands.by_conn.iter_mut().filter(|(_, hand)| has_all(&hand.labels, labels)) {
-                hand.pools.push(labels.clone());
-                pool.show(*conn, None, hand.shown);
+            for (conn, job_worker) in
+                job_workers.by_conn.iter_mut().filter(|(_, job_worker)| has_all(&job_worker.labels, labels))
+            {
+                job_worker.pools.push(labels.clone());
+                pool.show(*conn, None, job_worker.shown);
             }
         }
         self.labelled.entry(labels.clone()).or_default().order.insert(width, turn);
@@ -176,7 +178,7 @@ impl Pools {
         self.look_at(labels);
     }
 
-    /// A hand stands elsewhere now, in all pools that it is in.
+    /// A job worker stands elsewhere now, in all pools that it is in.
     pub(super) fn show(&mut self, conn: ConnId, of: &[Labels], before: Option<Place>, place: Option<Place>) {
         self.all.show(conn, before, place);
         for labels in of {
@@ -187,8 +189,8 @@ impl Pools {
         }
     }
 
-    /// The pools of a hand with these labels.
-    pub(super) fn of_hand(&self, labels: &BTreeMap<String, String>) -> Vec<Labels> {
+    /// The pools of a job worker with these labels.
+    pub(super) fn of_job_worker(&self, labels: &BTreeMap<String, String>) -> Vec<Labels> {
         self.labelled.keys().filter(|wanted| has_all(labels, wanted)).cloned().collect()
     }
 
@@ -201,20 +203,20 @@ impl Pools {
     }
 
     /// Forgets pools that no job is in, once there are many.
-    fn sweep(&mut self, hands: &mut Hands) {
+    fn sweep(&mut self, job_workers: &mut JobWorkers) {
         if self.labelled.len() < self.sweep_at.max(IDLE_MAX) {
             return;
         }
         self.labelled.retain(|_, pool| !pool.order.is_empty());
-        for hand in hands.by_conn.values_mut() {
-            hand.pools.retain(|labels| self.labelled.contains_key(labels));
+        for job_worker in job_workers.by_conn.values_mut() {
+            job_worker.pools.retain(|labels| self.labelled.contains_key(labels));
         }
         self.sweep_at = 2 * self.labelled.len();
     }
 
     pub(super) fn check(&self) {
         for (labels, pool) in &self.labelled {
-            assert_eq!(pool.is_live(), self.live.contains(labels), "pools with jobs and hands are known");
+            assert_eq!(pool.is_live(), self.live.contains(labels), "pools with jobs and job workers are known");
         }
         assert!(self.live.iter().all(|labels| self.labelled.contains_key(labels)), "they are there");
     }

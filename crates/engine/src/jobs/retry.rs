@@ -209,7 +209,7 @@ impl Jobs {
             self.at(id).retrying.remove_range(first, last);
             (split(first).0..=split(last).0).for_each(|chunk| self.note_full(cx, id, chunk));
         }
-        self.owed_jobs.insert(id);
+        self.pending_writes_jobs.insert(id);
         out.peer(caller.refused(code));
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs come, are held and released, waited for and removed. Whoever asks is answered once it is stored.
+//! Jobs come, are held and released, waited for and removed. Anyone who asks is answered once it is stored.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl Jobs {
             self.keys.remove(key);
         }
         self.doomed.remove(&id);
-        self.owed_jobs.remove(&id);
+        self.pending_writes_jobs.remove(&id);
         self.unlink_after(&job);
         self.past.forget(id);
         cx.cause(Consequence::JobGone(id, Arc::clone(&job.spec)));
@@ -172,7 +172,7 @@ impl Jobs {
 
     pub(super) fn hold_not_stored(&mut self, id: JobId, caller: Caller, code: Code, out: &mut impl Sink) {
         self.at(id).holds.pop_front();
-        self.owed_jobs.insert(id);
+        self.pending_writes_jobs.insert(id);
         self.refresh(id);
         out.peer(caller.refused(code));
     }

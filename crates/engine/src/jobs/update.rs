@@ -28,12 +28,12 @@ impl Jobs {
     /// UPDATE.
     pub(super) fn updated(&mut self, cx: &mut Context<'_>, conn: ConnId, update: Update, out: &mut impl Sink) {
         let Update { request, job: id, task, attempt, .. } = update;
-        let Some(hand) = self.hands.get_mut(conn) else { return };
-        if !hand.greeted {
+        let Some(job_worker) = self.job_workers.get_mut(conn) else { return };
+        if !job_worker.greeted {
             return Self::order(conn, ForemanOrder::SendHello { request }, out);
         }
-        if hand.told_free.take().is_some() {
-            self.show_hand(cx, conn);
+        if job_worker.told_free.take().is_some() {
+            self.show_job_worker(cx, conn);
         }
         let Some(place) = self.place_spoken_of(conn, id, task, attempt) else {
             // It was lost and given to another, or is over, or never was: the worker may forget it.
@@ -67,21 +67,21 @@ impl Jobs {
     /// The place of a task that the worker can say something about: it has that attempt, or had it when its connection was
     /// lost.
     fn place_spoken_of(&self, conn: ConnId, id: JobId, task: u32, attempt: Option<u32>) -> Option<u32> {
-        let hand = self.hands.get(conn)?;
+        let job_worker = self.job_workers.get(conn)?;
         let Some(job) = self.get(id) else {
             // The job may have been removed while a process of it was told to stop.
-            let mut left = hand.held.range((id, 0)..=(id, u32::MAX));
+            let mut left = job_worker.held.range((id, 0)..=(id, u32::MAX));
             return left.find(|(_, held)| held.task == task).map(|((_, place), _)| *place);
         };
         let place = job.spec.numbers().place_of(task)?;
         let running = job.running.get(&place);
-        let may_speak = if let Some(held) = hand.held.get(&(id, place)) {
+        let may_speak = if let Some(held) = job_worker.held.get(&(id, place)) {
             let knows = running.is_none_or(|running| running.phase != Phase::Storing);
             knows && attempt.is_none_or(|attempt| attempt == held.attempt)
         } else {
             running.is_some_and(|running| {
                 let was_lost = running.conn.is_none() && running.phase != Phase::Storing;
-                was_lost && attempt.map_or(running.key == hand.key, |attempt| attempt == running.attempt)
+                was_lost && attempt.map_or(running.key == job_worker.key, |attempt| attempt == running.attempt)
             })
         };
         may_speak.then_some(place)
@@ -187,7 +187,7 @@ impl Jobs {
             self.free_slots(cx, id, place);
         }
         for UpdateId { conn, request } in requests {
-            if self.is_hand(conn) {
+            if self.is_job_worker(conn) {
                 Self::order(conn, ForemanOrder::Acknowledge { request }, out);
             }
         }

@@ -11,8 +11,8 @@ use turno_proto::model::{Code, ConnId, Moment, Seconds, TaskId};
 use super::Jobs;
 use super::context::Context;
 use super::explain::Look;
-use super::hand::Held;
 use super::job::Job;
+use super::job_worker::Held;
 use crate::page::page;
 
 impl Jobs {
@@ -22,7 +22,7 @@ impl Jobs {
         let known = self.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
         let told = known.filter(|job| job.storing.is_none() && !job.removing);
         // Why it waits: every worker may be looked at, and every task that waits for its next attempt.
-        let work = |job: &&Job| self.hands.by_conn.len() + job.delayed.len();
+        let work = |job: &&Job| self.job_workers.by_conn.len() + job.delayed.len();
         let (jobs, more) =
             page(told, limit, work, |job| self.job_view(cx, job, Look::Listed { ahead: ahead(job) }, false));
         let next = jobs.last().filter(|_| more).map(|job| job.id);
@@ -77,7 +77,7 @@ impl Jobs {
     /// All jobs, as counts.
     pub(crate) fn view(&self) -> JobsView {
         let (known, lost) = (self.all.len(), self.lost.len() as u64);
-        let held: usize = self.hands.by_conn.values().map(|hand| hand.held.len()).sum();
+        let held: usize = self.job_workers.by_conn.values().map(|job_worker| job_worker.held.len()).sum();
         // Those that a connected worker did not name are among what it holds.
         let away = self.lost.iter().filter(|(_, job, place)| !self.is_held(*job, *place)).count();
         JobsView {
@@ -95,7 +95,7 @@ impl Jobs {
 
     /// How many tasks a worker has, and some of them.
     pub(crate) fn tasks_at(&self, conn: ConnId, most: usize) -> (u64, Vec<WorkerTaskView>) {
-        let Some(hand) = self.hands.get(conn) else { return (0, Vec::new()) };
+        let Some(job_worker) = self.job_workers.get(conn) else { return (0, Vec::new()) };
         let view = |(&(id, place), held): (&(JobId, u32), &Held)| {
             let job = self.get(id);
             let running = job.and_then(|job| job.running.get(&place)).filter(|task| task.attempt == held.attempt);
@@ -107,7 +107,7 @@ impl Jobs {
                 started_at: running.map(|running| Moment::from_unix_ms(running.started_unix_ms)),
             }
         };
-        (hand.held.len() as u64, hand.held.iter().take(most).map(view).collect())
+        (job_worker.held.len() as u64, job_worker.held.iter().take(most).map(view).collect())
     }
 
     /// Tasks after that one. With a state wanted, a call looks at so many and not at all of a large job: a page may be

@@ -162,7 +162,7 @@ impl Messages {
         let id = self.settings.id(self.messages.next_serial(), Some(NOWHERE));
         for consumer in consumers {
             self.stamps = self.stamps.wrapping_add(1);
-            self.hand_part(queue, consumer, unkept(self.stamps), id, deadline, false, payload, out);
+            self.job_worker_part(queue, consumer, unkept(self.stamps), id, deadline, false, payload, out);
         }
     }
 
@@ -183,7 +183,16 @@ impl Messages {
         } else {
             for consumer in consumers {
                 let index = self.part_for(queue, consumer.worker, parent, &mut tally);
-                self.hand_part(queue, consumer, self.delivery_of(index), id, deadline, true, &spread.payload, out);
+                self.job_worker_part(
+                    queue,
+                    consumer,
+                    self.delivery_of(index),
+                    id,
+                    deadline,
+                    true,
+                    &spread.payload,
+                    out,
+                );
             }
         }
         for link in spread.far.keys() {
@@ -236,7 +245,7 @@ impl Messages {
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are the fields of the frame")]
-    fn hand_part(
+    fn job_worker_part(
         &mut self,
         queue: u32,
         consumer: &Consumer,
@@ -353,7 +362,7 @@ impl Messages {
         self.finish(index, End::Settled);
     }
 
-    /// The deadline of a broadcast passed: whoever has not ended is told to stop.
+    /// The deadline of a broadcast passed: anyone who has not ended is told to stop.
     pub(super) fn expire_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
         let queue = self.messages[broadcast].queue;
         for worker in self.stop_parts(broadcast, Code::TimedOut, out) {
@@ -375,7 +384,7 @@ impl Messages {
         self.end_without_reply(broadcast, reason, out);
     }
 
-    /// Its caller is gone: nobody wants to hear more of it, so nothing of it is kept until its deadline. Whoever has not
+    /// Its caller is gone: nobody wants to hear more of it, so nothing of it is kept until its deadline. Anyone who has not
     /// ended is told to stop, but not the caller itself.
     pub(super) fn abandon_broadcast(&mut self, broadcast: u32, caller: ConnId, out: &mut impl Sink) {
         let queue = self.messages[broadcast].queue;

@@ -4,7 +4,7 @@ use turno_proto::model::{Code, ConnId, limits};
 
 use crate::effect::{CallerWord, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::chores::{Chore, What};
+use crate::messages::deferred::{DeferredStep, What};
 use crate::messages::stats::bytes_of;
 use crate::messages::table::message::{End, Flags, State};
 
@@ -19,7 +19,7 @@ impl Messages {
 
     /// The caller is gone. Its waiting requests end. Of those at a worker nobody takes the reply (S1.35): the worker is
     /// told to stop if the caller wanted that, else it goes on. Of its broadcasts nothing is left. To end many that wait
-    /// takes long, and is a chore.
+    /// takes long, and is deferred.
     pub(super) fn abandon_requests(&mut self, conn: ConnId, out: &mut impl Sink) {
         while let Some(index) = self.peers.get(conn).and_then(|peer| peer.owned.front()) {
             self.disown(index);
@@ -30,7 +30,7 @@ impl Messages {
             match message.state {
                 State::Waiting => {
                     message.flags.set(Flags::ABANDONED);
-                    self.chores.push(Chore { index, serial: message.serial, what: What::End });
+                    self.deferred.push(DeferredStep { index, serial: message.serial, what: What::End });
                 }
                 // One that asked itself is gone as a worker too, and there is nobody to tell.
                 State::Held { worker, .. } if ends && worker != conn => {
@@ -78,7 +78,7 @@ impl Messages {
         }
     }
 
-    /// What ends because its time is over is counted as such, whoever noticed.
+    /// What ends because its time is over is counted as such, no matter who noticed.
     pub(super) fn count_cancelled(&mut self, queue: u32, reason: Code) {
         match reason {
             Code::TimedOut => self.count(queue, |counters| &mut counters.expired),
@@ -86,7 +86,7 @@ impl Messages {
         }
     }
 
-    /// A message that no worker has ends; whoever waits for it is told why.
+    /// A message that no worker has ends; anyone who waits for it is told why.
     pub(super) fn end_without_reply(&mut self, index: u32, code: Code, out: &mut impl Sink) {
         let origin = self.messages[index].origin;
         self.finish(index, End::Otherwise);

@@ -19,7 +19,7 @@ impl Messages {
         self.timers.check();
         self.check_messages();
         self.check_broadcasts();
-        self.check_crews();
+        self.check_shared_rotas();
         self.check_losses();
         self.loads.check();
         self.check_exclusives();
@@ -73,7 +73,7 @@ impl Messages {
         let waits = |message: &Message| message.state == State::Waiting;
         let abandoned = self.messages.iter().filter(|(_, one)| waits(one) && one.flags.has(Flags::ABANDONED));
         let abandoned: BTreeSet<(u32, u64)> = abandoned.map(|(index, message)| (index, message.serial)).collect();
-        assert!(abandoned.is_subset(&self.chores.ends().collect()), "what lost its caller will end");
+        assert!(abandoned.is_subset(&self.deferred.ends().collect()), "what lost its caller will end");
         assert_eq!(
             storing,
             self.durable.indexes().count() as u64,
@@ -131,14 +131,14 @@ impl Messages {
         assert_eq!(parts, listed, "every part is in the list of its broadcast");
     }
 
-    fn check_crews(&self) {
-        self.crews.check();
-        for (number, crew) in self.crews.iter() {
-            for queue in &crew.queues {
+    fn check_shared_rotas(&self) {
+        self.shared_rotas.check();
+        for (number, shared_rota) in self.shared_rotas.iter() {
+            for queue in &shared_rota.queues {
                 let place = self.queues.at(*queue);
-                assert!(place.crews.contains(&number), "a queue knows its crews");
+                assert!(place.shared_rotas.contains(&number), "a queue knows its shared rotas");
                 let waits = !place.backlog.is_empty();
-                assert_eq!(crew.waiting.contains(queue), waits, "a crew knows where something waits");
+                assert_eq!(shared_rota.waiting.contains(queue), waits, "a shared rota knows where something waits");
             }
         }
     }
@@ -146,8 +146,9 @@ impl Messages {
     fn check_queue(&self, number: u32) {
         let queue = self.queues.at(number);
         queue.rota.check();
-        let in_crews: usize = queue.crews.iter().map(|crew| self.crews[*crew].rota.len()).sum();
-        assert_eq!(queue.rota.len() + in_crews, queue.consumers_len(), "every consumer is in one rota");
+        let in_shared_rotas: usize =
+            queue.shared_rotas.iter().map(|shared_rota| self.shared_rotas[*shared_rota].rota.len()).sum();
+        assert_eq!(queue.rota.len() + in_shared_rotas, queue.consumers_len(), "every consumer is in one rota");
         let is_short = self.loads.is_short(number);
         let loads = self.drain.is_none() && !is_short;
         queue.backlog.check(&self.messages, loads.then_some(self.settings.hot_bytes));
@@ -213,11 +214,14 @@ impl Messages {
         }
         used += jobs.slots_of_tasks(conn) + worker.lent();
         assert_eq!(used, worker.used(), "slots in use are the cost of what is held");
-        if let Some(other) = worker.twin {
-            let twin = self.peers.worker(other).expect("a twin is there");
-            assert_eq!((twin.twin, twin.used()), (Some(conn), worker.used()), "twins have one account");
+        if let Some(other) = worker.pair {
+            let pair = self.peers.worker(other).expect("a paired connection is there");
+            assert_eq!((pair.pair, pair.used()), (Some(conn), worker.used()), "paired connections have one account");
         }
-        assert!(worker.twin.is_some() || worker.lent() == 0, "only a twin takes slots of another's account");
+        assert!(
+            worker.pair.is_some() || worker.lent() == 0,
+            "only a paired connection takes slots of another's account"
+        );
         assert!(worker.used() <= worker.limit(), "0 ≤ used ≤ slots, always");
         assert_eq!(worker.limit(), worker.slots.as_count().max(worker.used()), "the limit follows the slots");
         assert!(!(worker.leaving && held.is_empty()), "a worker that left and holds nothing is forgotten");
@@ -234,20 +238,20 @@ impl Messages {
                 Slots::Unlimited => u32::MAX,
                 Slots::Limited(count) => count.saturating_sub(worker.used()),
             };
-            if worker.crew.is_none() || worker.standings.is_probing(queue) {
+            if worker.shared_rota.is_none() || worker.standings.is_probing(queue) {
                 assert_eq!(place.rota.free(number), if open { room } else { 0 }, "the rota shows a worker's true room");
             }
             assert_eq!(self.room_in(conn, queue), if open { room } else { 0 }, "a worker's room is told truly");
         }
-        if let Some(seat) = worker.crew {
-            let crew = &self.crews[seat.crew];
-            assert_eq!(crew.member(seat.number), conn, "a seat is its worker's own");
+        if let Some(seat) = worker.shared_rota {
+            let shared_rota = &self.shared_rotas[seat.shared_rota];
+            assert_eq!(shared_rota.member(seat.number), conn, "a seat is its worker's own");
             let settled = seen.keys().filter(|queue| !worker.standings.is_probing(**queue));
-            assert!(crew.queues.iter().eq(settled), "a crew consumes what its members do, probes apart");
+            assert!(shared_rota.queues.iter().eq(settled), "a shared rota consumes what its members do, probes apart");
             let open =
                 ready && !worker.draining && !worker.leaving && worker.reserved_for.is_none() && !worker.is_closed();
             let room = if open { worker.room() } else { 0 };
-            assert_eq!(crew.rota.free(seat.number), room, "a crew's rota shows a worker's true room");
+            assert_eq!(shared_rota.rota.free(seat.number), room, "a shared rota's rota shows a worker's true room");
         }
         worker.standings.check(|queue| worker.position_of(queue).is_ok(), |probe| held.contains(&probe));
         assert!(worker.consumes.is_sorted_by_key(|consuming| consuming.queue), "queues are in order");

@@ -207,8 +207,8 @@ impl Messages {
             return self.next_waiting_but_probes(record);
         }
         let round = record.round.at();
-        if let Some(seat) = record.crew {
-            return self.crews[seat.crew].next_waiting(round);
+        if let Some(seat) = record.shared_rota {
+            return self.shared_rotas[seat.shared_rota].next_waiting(round);
         }
         // Most workers have one queue.
         if let [only] = record.consumes[..] {
@@ -222,10 +222,10 @@ impl Messages {
     /// The queue could not use the worker's room (its head costs too much): perhaps another can.
     fn serve_others(&mut self, worker: ConnId, tried: u32, out: &mut impl Sink) -> bool {
         let Some(record) = self.peers.worker(worker) else { return false };
-        let all: Vec<u32> = match record.crew {
+        let all: Vec<u32> = match record.shared_rota {
             Some(seat) => {
-                // A crew knows nothing of the queues in which a member is on probation.
-                let mut all: Vec<u32> = self.crews[seat.crew].waiting.iter().copied().collect();
+                // A shared rota knows nothing of the queues in which a member is on probation.
+                let mut all: Vec<u32> = self.shared_rotas[seat.shared_rota].waiting.iter().copied().collect();
                 all.extend(record.standings.probing());
                 all.sort_unstable();
                 all
@@ -244,9 +244,9 @@ impl Messages {
         self.give_to(index, worker);
         self.turn_taken(worker);
         let cost = self.messages[index].cost.slots();
-        let &mut Worker { twin, must_read, .. } = self.peers.worker_mut(worker);
-        if let Some(twin) = twin {
-            self.twin_took(twin, cost);
+        let &mut Worker { pair, must_read, .. } = self.peers.worker_mut(worker);
+        if let Some(pair) = pair {
+            self.pair_took(pair, cost);
         }
         if let Some(lease_ms) = self.settings.lease_ms {
             self.arm_lease(index, lease_ms);

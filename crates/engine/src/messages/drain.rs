@@ -5,7 +5,7 @@ use turno_proto::model::{Closing, ClosingReason, Code, Mono};
 
 use crate::effect::{CallerWord, Drained, HostEffect, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::chores::{Chore, What};
+use crate::messages::deferred::{DeferredStep, What};
 use crate::messages::dispatch::Item;
 use crate::messages::table::message::{Origin, State, Wants};
 
@@ -99,7 +99,7 @@ impl Messages {
         }
         for (index, message) in self.messages.iter() {
             if message.state == State::Waiting && message.wants != Wants::Settling {
-                self.chores.push(Chore { index, serial: message.serial, what: What::TurnAway });
+                self.deferred.push(DeferredStep { index, serial: message.serial, what: What::TurnAway });
             }
         }
         self.do_portion(out);
@@ -134,7 +134,7 @@ impl Messages {
     pub(crate) fn end_drain_if_idle(&mut self, out: &mut impl Sink) {
         if let Some(Drain::Running { returned, .. }) = self.drain
             && self.stats.in_flight == 0
-            && self.chores.is_empty()
+            && self.deferred.is_empty()
             && self.durable.is_idle()
         {
             self.end_drain(returned, 0, out);
@@ -148,7 +148,7 @@ impl Messages {
             return;
         }
         // There is no later for what was to be given back later.
-        while !self.chores.is_empty() {
+        while !self.deferred.is_empty() {
             self.do_portion(out);
         }
         let Some(Drain::Running { returned, .. }) = self.drain else { return };

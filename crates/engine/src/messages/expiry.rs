@@ -23,7 +23,7 @@ impl Messages {
         self.end_offers();
         self.dial_links(out);
         self.tick_claims(out);
-        self.go_on_with_chores(out);
+        self.go_on_with_deferred(out);
         self.end_drain_if_late(out);
     }
 
@@ -50,7 +50,7 @@ impl Messages {
         }
     }
 
-    /// The time of a request is over while its worker has it. That counts against the worker, whoever noticed; but at a link
+    /// The time of a request is over while its worker has it. That counts against the worker, no matter who noticed; but at a link
     /// it is the other broker that counts.
     pub(super) fn expire_held(&mut self, index: u32, worker: ConnId, out: &mut impl Sink) {
         let message = &self.messages[index];

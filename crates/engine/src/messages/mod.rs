@@ -7,7 +7,7 @@
 pub(crate) mod broadcast;
 mod cancel;
 pub(crate) mod check;
-mod chores;
+mod deferred;
 pub(crate) mod disk;
 mod dispatch;
 mod drain;
@@ -31,7 +31,7 @@ use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, MessageId, Mono, Payload, QueueName, limits};
 
 use self::broadcast::Tally;
-use self::chores::Chores;
+use self::deferred::DeferredWork;
 use self::disk::durable::Durable;
 use self::dispatch::Item;
 use self::drain::Drain;
@@ -44,9 +44,9 @@ use self::queues::queue::QueueTable;
 use self::stats::Stats;
 use self::table::message::{Flags, Message, MessageTable, State};
 use self::table::timers::Timers;
-use self::workers::crew::Crews;
 use self::workers::pace::Pace;
 use self::workers::peer::Peers;
+use self::workers::shared_rota::SharedRotas;
 use crate::jobs::{self, Jobs};
 use crate::settings::Settings;
 
@@ -70,7 +70,7 @@ pub(crate) struct Messages {
     /// Bytes that all else holds: other machines and the buffers of connections.
     bytes_elsewhere: u64,
     links: Links,
-    crews: Crews,
+    shared_rotas: SharedRotas,
     /// The number of the latest delivery.
     stamps: u32,
     /// What the last failure of a dead letter said, by message.
@@ -80,7 +80,7 @@ pub(crate) struct Messages {
     losses: Losses,
     pace: Pace,
     drain: Option<Drain>,
-    chores: Chores,
+    deferred: DeferredWork,
     /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
     /// no chain of consequences can grow the stack.
     agenda: VecDeque<Item>,
@@ -110,14 +110,14 @@ impl Messages {
             loads: Loads::default(),
             stats: Stats::default(),
             bytes_elsewhere: 0,
-            crews: Crews::default(),
+            shared_rotas: SharedRotas::default(),
             stamps: 0,
             failures: BTreeMap::new(),
             broadcasts: BTreeMap::new(),
             losses: Losses::default(),
             pace,
             drain: None,
-            chores: Chores::default(),
+            deferred: DeferredWork::default(),
             agenda: VecDeque::new(),
             job_workers: Vec::new(),
             check_at: now.plus_millis(limits::CHECKER_MS),
@@ -129,7 +129,7 @@ impl Messages {
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
         let mut next = self.timers.next_deadline();
         let mut or_at = |at: Mono| next = Some(next.map_or(at, |next| next.min(at)));
-        if self.stats.ready > 0 || !self.durable.owed.is_empty() {
+        if self.stats.ready > 0 || !self.durable.pending_writes.is_empty() {
             or_at(self.check_at);
         }
         if let Some(until) = self.drain.as_ref().and_then(Drain::until) {
@@ -141,7 +141,7 @@ impl Messages {
         if let Some(sweep) = self.dedup.next_sweep() {
             or_at(sweep);
         }
-        if let Some(at) = self.chores.next_deadline() {
+        if let Some(at) = self.deferred.next_deadline() {
             or_at(at);
         }
         if let Some(until) = self.exclusives.next_deadline() {
@@ -251,17 +251,17 @@ impl Messages {
         (self.now, &self.settings, &self.peers)
     }
 
-    /// A native connection took slots for a delivery: its twin, a job worker, has fewer.
+    /// A native connection took slots for a delivery: its paired connection, a job worker, has fewer.
     #[inline(never)]
-    pub(in crate::messages) fn twin_took(&mut self, job_worker: ConnId, slots: u16) {
-        self.peers.worker_mut(job_worker).twin_took(slots);
+    pub(in crate::messages) fn pair_took(&mut self, job_worker: ConnId, slots: u16) {
+        self.peers.worker_mut(job_worker).pair_took(slots);
         self.job_workers.push(job_worker);
     }
 
-    /// A native connection has slots back: its twin, a job worker, may use them.
+    /// A native connection has slots back: its paired connection, a job worker, may use them.
     #[inline(never)]
-    pub(in crate::messages) fn twin_gave(&mut self, job_worker: ConnId, slots: u16) {
-        self.peers.worker_mut(job_worker).twin_gave(slots);
+    pub(in crate::messages) fn pair_gave(&mut self, job_worker: ConnId, slots: u16) {
+        self.peers.worker_mut(job_worker).pair_gave(slots);
         self.job_workers.push(job_worker);
     }
 

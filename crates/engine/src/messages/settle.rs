@@ -217,10 +217,10 @@ impl Messages {
         if !record.standings.is_empty() {
             record.standings.released(queue, index);
         }
-        let (twin, leaving) = (record.twin, record.leaving);
+        let (pair, leaving) = (record.pair, record.leaving);
         self.offer(worker);
-        if let Some(twin) = twin {
-            self.twin_gave(twin, cost);
+        if let Some(pair) = pair {
+            self.pair_gave(pair, cost);
         }
         if leaving {
             self.forget_worker_if_gone(worker);

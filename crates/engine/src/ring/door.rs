@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turno_proto::model::ring::{Member, RingState, RingWord, Sid};
+use turno_proto::model::ring::{Member, RingMessage, RingState, Sid};
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, ConnId, limits};
 
@@ -133,7 +133,7 @@ pub enum RingInput {
         /// From there.
         conn: ConnId,
         /// What was said.
-        word: RingWord,
+        word: RingMessage,
     },
     /// A connection is gone, for whatever reason.
     Closed {
@@ -194,7 +194,7 @@ pub enum RingPeerEffect {
         /// To whom.
         conn: ConnId,
         /// What.
-        word: RingWord,
+        word: RingMessage,
     },
     /// The connection ends once all that was said is written. [`RingInput::Closed`] does not follow.
     Close {
@@ -211,7 +211,7 @@ impl RingPeerEffect {
     /// Bytes of the payload it carries.
     pub(crate) fn payload_bytes(&self) -> usize {
         match self {
-            Self::Say { word: RingWord::Publish(publication), .. } => publication.event.payload.len(),
+            Self::Say { word: RingMessage::Publish(publication), .. } => publication.event.payload.len(),
             Self::Dial { .. } | Self::Forget { .. } | Self::Say { .. } | Self::Close { .. } | Self::Slow(_) => 0,
         }
     }

@@ -8,4 +8,4 @@ pub use self::door::{RingEffect, RingHostEffect, RingInput, RingNews, RingPeerEf
 pub(crate) use self::host::{Host, Relink};
 pub(crate) use self::node::Passed;
 pub use self::node::{Node, TRANSITIONS, Why};
-pub use turno_proto::model::ring::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};
+pub use turno_proto::model::ring::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingMessage};

@@ -1,4 +1,4 @@
-//! Topics: events for whoever listens, now. Nobody waits for anybody: who reads too slowly misses some, and is told.
+//! Topics: events for anyone who listens, now. Nobody waits for anybody: who reads too slowly misses some, and is told.
 
 mod counted;
 mod ends;

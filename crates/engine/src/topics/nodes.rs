@@ -255,7 +255,7 @@ impl Shard {
     fn remove(&mut self, place: usize) -> Node {
         let node = std::mem::take(&mut self.places[place]);
         self.taken -= 1;
-        // Whoever is further on only because this place was taken moves up.
+        // Anyone who is further on only because this place was taken moves up.
         let last = self.places.len() - 1;
         let far = |from: usize, to: usize| to.wrapping_sub(from) & last;
         let (mut gap, mut next) = (place, self.after(place));

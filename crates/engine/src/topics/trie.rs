@@ -27,7 +27,7 @@ pub(super) struct Trie {
 /// A filter as a way through the tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path<'a> {
-    /// Parted by dots; `None`: it begins with how it ends.
+    /// Separated by dots; `None`: it begins with how it ends.
     pub(super) segments: Option<&'a str>,
     /// What the next one begins with. None: it may be any, or there is none.
     pub(super) beginning: &'a [u8],

@@ -5,8 +5,8 @@ use turno_engine::{Broadcast, CallerWord, Effect, Input, PeerEffect, WorkerWord}
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId};
 
-use crate::desk::{Desk, ask};
 use crate::exclusive::{FIRST, Got, idle, refusal};
+use crate::harness::{Harness, ask};
 use crate::seen::{Seen, body, delivered, reply, sent, turn, undelivered};
 
 /// Proves S2.20 and S2.21: the second CONSUME of a queue is `already_consuming`, whichever way it was and is asked for.
@@ -14,22 +14,22 @@ use crate::seen::{Seen, body, delivered, reply, sent, turn, undelivered};
 #[test]
 fn a_queue_is_consumed_once() {
     for (first, second) in [(false, false), (false, true), (true, false), (true, true)] {
-        let mut desk = Desk::new();
-        let (worker, other, client) = (idle(&mut desk), idle(&mut desk), desk.client());
+        let mut harness = Harness::new();
+        let (worker, other, client) = (idle(&mut harness), idle(&mut harness), harness.client());
         let got = if first { Got::Alone(FIRST) } else { Got::Shared };
-        assert_eq!(desk.ask_for(worker, "q", first), (got, vec![]));
+        assert_eq!(harness.ask_for(worker, "q", first), (got, vec![]));
         for _ in 0..2 {
-            assert_eq!(desk.ask_for(worker, "q", second), (Got::Error(Code::AlreadyConsuming), vec![]));
+            assert_eq!(harness.ask_for(worker, "q", second), (Got::Error(Code::AlreadyConsuming), vec![]));
         }
-        assert_eq!(desk.notify(worker, "q"), refusal(worker, Code::NotRefused), "that was no QUEUE_FULL");
+        assert_eq!(harness.notify(worker, "q"), refusal(worker, Code::NotRefused), "that was no QUEUE_FULL");
         let token = first.then_some(FIRST);
         let handed = |worker, text| match token {
             Some(token) => turn(worker, text).token(token),
             None => turn(worker, text),
         };
-        assert_eq!(desk.request(client, ask(1, "q", "a")), [handed(worker, "a")]);
-        assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
-        assert_eq!(desk.ask_for(other, "q", false).0, if first { Got::Full } else { Got::Shared });
+        assert_eq!(harness.request(client, ask(1, "q", "a")), [handed(worker, "a")]);
+        assert_eq!(harness.reply(worker, "a", "A"), [reply(client, 1, "A")]);
+        assert_eq!(harness.ask_for(other, "q", false).0, if first { Got::Full } else { Got::Shared });
     }
 }
 
@@ -38,28 +38,28 @@ fn a_queue_is_consumed_once() {
 /// refusal before it.
 #[test]
 fn a_wish_is_good_once() {
-    let mut desk = Desk::new();
-    let (holder, first, second) = (idle(&mut desk), idle(&mut desk), idle(&mut desk));
-    let client = desk.client();
-    let handle = desk.handle(client, "q");
+    let mut harness = Harness::new();
+    let (holder, first, second) = (idle(&mut harness), idle(&mut harness), idle(&mut harness));
+    let client = harness.client();
+    let handle = harness.handle(client, "q");
     let from_nobody = Input::QueueAvailableNotify { conn: client, seq: 88, handle };
-    assert_eq!(desk.say(from_nobody), refusal(client, Code::NotRegistered));
+    assert_eq!(harness.say(from_nobody), refusal(client, Code::NotRegistered));
     let unknown = Input::QueueAvailableNotify { conn: first, seq: 88, handle: 9 };
-    assert_eq!(desk.say(unknown), refusal(first, Code::UnknownHandle));
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "nothing was asked for");
-    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
-    assert_eq!(desk.notify(holder, "q"), refusal(holder, Code::NotRefused), "it has the queue");
-    desk.stand_by(first, "q");
-    desk.stand_by(second, "q");
+    assert_eq!(harness.say(unknown), refusal(first, Code::UnknownHandle));
+    assert_eq!(harness.notify(first, "q"), refusal(first, Code::NotRefused), "nothing was asked for");
+    assert_eq!(harness.alone(holder, "q"), Got::Alone(FIRST));
+    assert_eq!(harness.notify(holder, "q"), refusal(holder, Code::NotRefused), "it has the queue");
+    harness.stand_by(first, "q");
+    harness.stand_by(second, "q");
     for _ in 0..3 {
-        assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it waits");
-        assert_eq!(desk.alone(first, "q"), Got::Full);
+        assert_eq!(harness.notify(first, "q"), refusal(first, Code::NotRefused), "it waits");
+        assert_eq!(harness.alone(first, "q"), Got::Full);
     }
-    let free = desk.available(first, "q");
-    assert_eq!(desk.leave(holder), [free], "and it is still the first");
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it was told");
-    assert_eq!(desk.alone(first, "q"), Got::Alone(FIRST + 1));
-    assert_eq!(desk.notify(first, "q"), refusal(first, Code::NotRefused), "it has the queue");
+    let free = harness.available(first, "q");
+    assert_eq!(harness.leave(holder), [free], "and it is still the first");
+    assert_eq!(harness.notify(first, "q"), refusal(first, Code::NotRefused), "it was told");
+    assert_eq!(harness.alone(first, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(harness.notify(first, "q"), refusal(first, Code::NotRefused), "it has the queue");
 }
 
 /// Proves I12 and I13: CANCEL of a number that was never used, is another caller's, is a send's, or is that of something
@@ -67,67 +67,67 @@ fn a_wish_is_good_once() {
 /// broadcast.
 #[test]
 fn there_is_nothing_to_cancel() {
-    let mut desk = Desk::new();
-    let (worker, client, other) = (desk.worker(2, &["q"]), desk.client(), desk.client());
-    assert_eq!(desk.cancel(client, 1), [], "nothing was asked");
-    assert_eq!(desk.request(client, ask(1, "q", "runs")), [turn(worker, "runs")]);
-    assert_eq!(desk.cancel(other, 1), [], "another's");
-    assert_eq!(desk.cancel(worker, 1), [], "the worker's word for it is FAIL");
-    assert_eq!(desk.reply(worker, "runs", "R"), [reply(client, 1, "R")]);
-    assert_eq!(desk.cancel(client, 1), [], "answered");
-    assert_eq!(desk.send(client, ask(2, "q", "sent")).1, [sent(worker, "sent")]);
-    assert_eq!(desk.cancel(client, 2), [], "a send has no caller");
+    let mut harness = Harness::new();
+    let (worker, client, other) = (harness.worker(2, &["q"]), harness.client(), harness.client());
+    assert_eq!(harness.cancel(client, 1), [], "nothing was asked");
+    assert_eq!(harness.request(client, ask(1, "q", "runs")), [turn(worker, "runs")]);
+    assert_eq!(harness.cancel(other, 1), [], "another's");
+    assert_eq!(harness.cancel(worker, 1), [], "the worker's word for it is FAIL");
+    assert_eq!(harness.reply(worker, "runs", "R"), [reply(client, 1, "R")]);
+    assert_eq!(harness.cancel(client, 1), [], "answered");
+    assert_eq!(harness.send(client, ask(2, "q", "sent")).1, [sent(worker, "sent")]);
+    assert_eq!(harness.cancel(client, 2), [], "a send has no caller");
     assert_eq!(
-        desk.request(client, ask(3, "q", "noted").no_reply()),
+        harness.request(client, ask(3, "q", "noted").no_reply()),
         [turn(worker, "noted").one_way(), delivered(client, 3)]
     );
-    assert_eq!(desk.cancel(client, 3), [], "over when it was written");
-    assert_eq!(desk.ack(worker, "sent"), []);
-    assert_eq!(desk.ack(worker, "noted"), []);
+    assert_eq!(harness.cancel(client, 3), [], "over when it was written");
+    assert_eq!(harness.ack(worker, "sent"), []);
+    assert_eq!(harness.ack(worker, "noted"), []);
 
-    assert_eq!(desk.request(client, ask(4, "none", "waits")), []);
-    assert_eq!(desk.cancel(client, 4), [undelivered(client, 4, Code::Cancelled)]);
-    assert_eq!(desk.cancel(client, 4), [], "twice");
-    assert_eq!(desk.request(client, ask(5, "q", "held")), [turn(worker, "held")]);
-    let stopped = desk.stopped(worker, "held", Code::Cancelled);
-    assert_eq!(desk.cancel(client, 5), [undelivered(client, 5, Code::Cancelled), stopped]);
-    assert_eq!(desk.cancel(client, 5), [], "twice, while its worker stops");
-    assert_eq!(desk.fail(worker, "held", "stopped"), []);
-    let handle = desk.handle(client, "q");
+    assert_eq!(harness.request(client, ask(4, "none", "waits")), []);
+    assert_eq!(harness.cancel(client, 4), [undelivered(client, 4, Code::Cancelled)]);
+    assert_eq!(harness.cancel(client, 4), [], "twice");
+    assert_eq!(harness.request(client, ask(5, "q", "held")), [turn(worker, "held")]);
+    let stopped = harness.stopped(worker, "held", Code::Cancelled);
+    assert_eq!(harness.cancel(client, 5), [undelivered(client, 5, Code::Cancelled), stopped]);
+    assert_eq!(harness.cancel(client, 5), [], "twice, while its worker stops");
+    assert_eq!(harness.fail(worker, "held", "stopped"), []);
+    let handle = harness.handle(client, "q");
     let broadcast =
         Broadcast { seq: 6, handle, deadline_ms: None, no_reply: false, skip_self: false, payload: body("all") };
-    assert_eq!(desk.say(Input::Broadcast { conn: client, broadcast }), [turn(worker, "all").cost(0)]);
-    assert_eq!(desk.cancel(other, 6), [], "another's");
-    assert_eq!(desk.cancel(client, 6).len(), 2);
-    assert_eq!(desk.cancel(client, 6), [], "twice");
-    assert_eq!(desk.fail(worker, "all", "stopped"), []);
-    let counters = desk.counters();
+    assert_eq!(harness.say(Input::Broadcast { conn: client, broadcast }), [turn(worker, "all").cost(0)]);
+    assert_eq!(harness.cancel(other, 6), [], "another's");
+    assert_eq!(harness.cancel(client, 6).len(), 2);
+    assert_eq!(harness.cancel(client, 6), [], "twice");
+    assert_eq!(harness.fail(worker, "all", "stopped"), []);
+    let counters = harness.counters();
     assert_eq!((counters.cancelled, counters.broadcasts, counters.requests, counters.sends), (3, 1, 4, 1));
-    assert_eq!((desk.status().slots_used, desk.status().in_flight, desk.status().bytes), (0, 0, 0));
+    assert_eq!((harness.status().slots_used, harness.status().in_flight, harness.status().bytes), (0, 0, 0));
 }
 
-/// Proves I12: by id an admin cancels what there is, whoever sent it, once. Ids that are none, that nothing has and that
+/// Proves I12: by id an admin cancels what there is, no matter who sent it, once. Ids that are none, that nothing has and that
 /// something had are `not_found`; of what is stopping already it is told where it is, and nothing more happens.
 #[test]
 fn an_id_is_cancelled_once() {
-    let mut desk = Desk::new();
-    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
-    let cancel = |desk: &mut Desk, id: String| desk.admin(AdminCall::MessageCancel { id });
+    let mut harness = Harness::new();
+    let (worker, client) = (harness.worker(1, &["q"]), harness.client());
+    let cancel = |harness: &mut Harness, id: String| harness.admin(AdminCall::MessageCancel { id });
     for id in ["", "xyz", "ffffffffffffffffffffffffffffffff", &MessageId::new(0, 1, 0).to_string()] {
-        assert_eq!(cancel(&mut desk, id.to_owned()), (Err(Code::NotFound), vec![]), "{id:?}");
+        assert_eq!(cancel(&mut harness, id.to_owned()), (Err(Code::NotFound), vec![]), "{id:?}");
     }
-    let (done, _) = desk.send(client, ask(1, "q", "done"));
-    assert_eq!(desk.ack(worker, "done"), []);
-    assert_eq!(cancel(&mut desk, done.to_string()), (Err(Code::NotFound), vec![]), "settled");
-    assert_eq!(desk.request(client, ask(2, "q", "runs")), [turn(worker, "runs")]);
-    let (id, stopped) = (desk.id(worker, "runs").to_string(), desk.stopped(worker, "runs", Code::Cancelled));
-    let (answer, seen) = cancel(&mut desk, id.clone());
+    let (done, _) = harness.send(client, ask(1, "q", "done"));
+    assert_eq!(harness.ack(worker, "done"), []);
+    assert_eq!(cancel(&mut harness, done.to_string()), (Err(Code::NotFound), vec![]), "settled");
+    assert_eq!(harness.request(client, ask(2, "q", "runs")), [turn(worker, "runs")]);
+    let (id, stopped) = (harness.id(worker, "runs").to_string(), harness.stopped(worker, "runs", Code::Cancelled));
+    let (answer, seen) = cancel(&mut harness, id.clone());
     assert_eq!((answer.is_ok(), seen), (true, vec![undelivered(client, 2, Code::Cancelled), stopped]));
-    let (answer, seen) = cancel(&mut desk, id.clone());
+    let (answer, seen) = cancel(&mut harness, id.clone());
     assert_eq!((answer.is_ok(), seen), (true, vec![]), "it is stopping");
-    assert_eq!(desk.fail(worker, "runs", "stopped"), []);
-    assert_eq!(cancel(&mut desk, id), (Err(Code::NotFound), vec![]), "gone");
-    assert_eq!(desk.counters().cancelled, 1);
+    assert_eq!(harness.fail(worker, "runs", "stopped"), []);
+    assert_eq!(cancel(&mut harness, id), (Err(Code::NotFound), vec![]), "gone");
+    assert_eq!(harness.counters().cancelled, 1);
 }
 
 /// Proves I8: word under a token that nobody was given yet is dropped and counted as forged, of whatever kind it is, also
@@ -144,26 +144,26 @@ fn a_token_from_the_future() {
         |conn, delivery| Input::worker(conn, delivery, WorkerWord::Progress { payload: body("x") }),
     ];
     for exclusive in [true, false] {
-        let mut desk = Desk::new();
-        let (worker, client) = (idle(&mut desk), desk.client());
-        assert_ne!(desk.ask_for(worker, "q", exclusive).0, Got::Full);
-        desk.request(client, ask(1, "q", "a"));
-        let handle = desk.handle(client, "q");
+        let mut harness = Harness::new();
+        let (worker, client) = (idle(&mut harness), harness.client());
+        assert_ne!(harness.ask_for(worker, "q", exclusive).0, Got::Full);
+        harness.request(client, ask(1, "q", "a"));
+        let handle = harness.handle(client, "q");
         let payload = body("all");
         let broadcast = Broadcast { seq: 2, handle, deadline_ms: None, no_reply: false, skip_self: false, payload };
-        desk.say(Input::Broadcast { conn: client, broadcast });
+        harness.say(Input::Broadcast { conn: client, broadcast });
         let mut forged = 0;
-        for delivery in [desk.held(worker, "a"), desk.held(worker, "all")] {
+        for delivery in [harness.held(worker, "a"), harness.held(worker, "all")] {
             for token in [FIRST + 1, FIRST + (1 << 20), u64::MAX] {
                 for word in words {
-                    assert_eq!(desk.say(word(worker, delivery).fenced(token)), [], "{token}");
+                    assert_eq!(harness.say(word(worker, delivery).fenced(token)), [], "{token}");
                     forged += 1;
-                    assert_eq!(desk.counters().forged, forged, "{token}");
+                    assert_eq!(harness.counters().forged, forged, "{token}");
                 }
             }
         }
-        assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
-        let seen = desk.reply(worker, "all", "B");
+        assert_eq!(harness.reply(worker, "a", "A"), [reply(client, 1, "A")]);
+        let seen = harness.reply(worker, "all", "B");
         let end = BroadcastEnd { consumers: 1, answered: 1, ..BroadcastEnd::default() };
         assert_eq!(
             seen[1..],
@@ -180,8 +180,8 @@ fn a_token_from_the_future() {
 /// tell nobody.
 #[test]
 fn draining_twice_and_resuming_for_nothing() {
-    let mut desk = Desk::new();
-    let (worker, client) = (desk.worker(1, &["q"]), desk.client());
+    let mut harness = Harness::new();
+    let (worker, client) = (harness.worker(1, &["q"]), harness.client());
     for (call, told) in [
         (AdminCall::Resume, 0),
         (AdminCall::Drain, 2),
@@ -189,9 +189,9 @@ fn draining_twice_and_resuming_for_nothing() {
         (AdminCall::Resume, 2),
         (AdminCall::Resume, 0),
     ] {
-        let (answer, seen) = desk.admin(call.clone());
+        let (answer, seen) = harness.admin(call.clone());
         assert!(answer.is_ok(), "{call:?}");
         assert_eq!(seen.len(), told, "{call:?}");
     }
-    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(harness.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
 }

@@ -3,24 +3,24 @@
 use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, NativeEffect, PeerEffect, WorkerWord};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Token};
 
-use crate::desk::{Desk, ask};
 use crate::exclusive::{FIRST, Got, idle};
+use crate::harness::{Harness, ask};
 use crate::seen::{Seen, body, reply, turn, undelivered};
 
 const SHORT_MS: u32 = 200;
 
 /// Hands the holder a request that expires there and that it does not settle; what was told besides its end.
-fn expire(desk: &mut Desk, client: ConnId, holder: ConnId, seq: u32, text: &str, token: u64) -> Vec<Seen> {
+fn expire(harness: &mut Harness, client: ConnId, holder: ConnId, seq: u32, text: &str, token: u64) -> Vec<Seen> {
     let handed = turn(holder, text).left(Some(SHORT_MS)).token(token);
-    assert_eq!(desk.request(client, ask(seq, "q", text).within(SHORT_MS)), [handed]);
-    let mut seen = desk.pass(SHORT_MS.into());
-    let end = [undelivered(client, seq, Code::TimedOut), desk.stopped(holder, text, Code::TimedOut)];
+    assert_eq!(harness.request(client, ask(seq, "q", text).within(SHORT_MS)), [handed]);
+    let mut seen = harness.pass(SHORT_MS.into());
+    let end = [undelivered(client, seq, Code::TimedOut), harness.stopped(holder, text, Code::TimedOut)];
     assert_eq!(seen.drain(..2).collect::<Vec<Seen>>(), end);
     seen
 }
 
-fn dropped(desk: &mut Desk, worker: ConnId) -> Seen {
-    let handle = desk.handle(worker, "q");
+fn dropped(harness: &mut Harness, worker: ConnId) -> Seen {
+    let handle = harness.handle(worker, "q");
     Seen::Said(Effect::Peer(PeerEffect::Native {
         conn: worker,
         effect: NativeEffect::CancelQueue { handle, reason: Code::Dropped },
@@ -31,59 +31,59 @@ fn dropped(desk: &mut Desk, worker: ConnId) -> Seen {
 /// old token opens nothing any more, and the worker comes back only as the next one.
 #[test]
 fn a_dropped_holder_makes_way_for_the_standby() {
-    let mut desk = Desk::new();
-    let (holder, standby, client) = (idle(&mut desk), idle(&mut desk), desk.client());
-    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
-    desk.stand_by(standby, "q");
-    assert_eq!(expire(&mut desk, client, holder, 1, "a", FIRST), []);
-    let told = dropped(&mut desk, holder);
-    assert_eq!(expire(&mut desk, client, holder, 2, "b", FIRST), [told]);
-    assert_eq!(desk.queue("q").exclusive.map(|view| view.token), Some(Token(FIRST)), "it still holds two of them");
-    let rows = |desk: &mut Desk| {
-        let rows = desk.consumers("q").into_iter();
+    let mut harness = Harness::new();
+    let (holder, standby, client) = (idle(&mut harness), idle(&mut harness), harness.client());
+    assert_eq!(harness.alone(holder, "q"), Got::Alone(FIRST));
+    harness.stand_by(standby, "q");
+    assert_eq!(expire(&mut harness, client, holder, 1, "a", FIRST), []);
+    let told = dropped(&mut harness, holder);
+    assert_eq!(expire(&mut harness, client, holder, 2, "b", FIRST), [told]);
+    assert_eq!(harness.queue("q").exclusive.map(|view| view.token), Some(Token(FIRST)), "it still holds two of them");
+    let rows = |harness: &mut Harness| {
+        let rows = harness.consumers("q").into_iter();
         let rows = rows.map(|row| (row.worker.0, row.token, row.waits, row.standing.expired > 0));
         rows.collect::<Vec<(u64, Option<Token>, Option<u64>, bool)>>()
     };
     let listed = [(2, None, Some(1), false), (1, None, None, true)];
-    assert_eq!(rows(&mut desk), listed, "whoever was dropped has the queue no more");
-    desk.stand_by(holder, "q");
+    assert_eq!(rows(&mut harness), listed, "anyone who was dropped has the queue no more");
+    harness.stand_by(holder, "q");
     let listed = [(2, None, Some(1), false), (1, None, Some(2), true)];
-    assert_eq!(rows(&mut desk), listed, "not even for itself: it waits like others, and is listed once");
-    assert_eq!(desk.fail(holder, "a", "stopped"), []);
-    let free = desk.available(standby, "q");
-    assert_eq!(desk.fail(holder, "b", "stopped"), [free]);
-    assert_eq!(desk.alone(standby, "q"), Got::Alone(FIRST + 1));
-    assert_eq!(desk.request(client, ask(3, "q", "c")), [turn(standby, "c").token(FIRST + 1)]);
-    assert_eq!(desk.reply(standby, "c", "C"), [reply(client, 3, "C")]);
+    assert_eq!(rows(&mut harness), listed, "not even for itself: it waits like others, and is listed once");
+    assert_eq!(harness.fail(holder, "a", "stopped"), []);
+    let free = harness.available(standby, "q");
+    assert_eq!(harness.fail(holder, "b", "stopped"), [free]);
+    assert_eq!(harness.alone(standby, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(harness.request(client, ask(3, "q", "c")), [turn(standby, "c").token(FIRST + 1)]);
+    assert_eq!(harness.reply(standby, "c", "C"), [reply(client, 3, "C")]);
 }
 
 /// Proves S2.31: without a standby it comes back under a new token, and gets one delivery at a time.
 #[test]
 fn a_dropped_holder_comes_back_on_probation_under_a_new_token() {
-    let mut desk = Desk::new();
-    let (holder, client) = (idle(&mut desk), desk.client());
-    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
+    let mut harness = Harness::new();
+    let (holder, client) = (idle(&mut harness), harness.client());
+    assert_eq!(harness.alone(holder, "q"), Got::Alone(FIRST));
     for (seq, text) in [(1, "a"), (2, "b")] {
-        expire(&mut desk, client, holder, seq, text, FIRST);
-        assert_eq!(desk.fail(holder, text, "stopped"), []);
+        expire(&mut harness, client, holder, seq, text, FIRST);
+        assert_eq!(harness.fail(holder, text, "stopped"), []);
     }
-    assert_eq!(desk.queue("q").exclusive, None);
-    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST + 1));
-    assert_eq!(desk.request(client, ask(3, "q", "probe")), [turn(holder, "probe").token(FIRST + 1)]);
-    assert_eq!(desk.request(client, ask(4, "q", "next")), []);
+    assert_eq!(harness.queue("q").exclusive, None);
+    assert_eq!(harness.alone(holder, "q"), Got::Alone(FIRST + 1));
+    assert_eq!(harness.request(client, ask(3, "q", "probe")), [turn(holder, "probe").token(FIRST + 1)]);
+    assert_eq!(harness.request(client, ask(4, "q", "next")), []);
     let next = turn(holder, "next").token(FIRST + 1);
-    assert_eq!(desk.reply(holder, "probe", "P"), [reply(client, 3, "P"), next]);
+    assert_eq!(harness.reply(holder, "probe", "P"), [reply(client, 3, "P"), next]);
 }
 
 /// Proves S2.9 and S2.20: a broadcast to an exclusive queue goes to its holder alone, under its token, and its word under
 /// another token is not heard; the queue is free when that part has ended, too.
 #[test]
 fn a_broadcast_goes_to_the_holder_under_its_token() {
-    let mut desk = Desk::new();
-    let (holder, standby, client) = (idle(&mut desk), idle(&mut desk), desk.client());
-    assert_eq!(desk.alone(holder, "q"), Got::Alone(FIRST));
-    desk.stand_by(standby, "q");
-    let handle = desk.handle(client, "q");
+    let mut harness = Harness::new();
+    let (holder, standby, client) = (idle(&mut harness), idle(&mut harness), harness.client());
+    assert_eq!(harness.alone(holder, "q"), Got::Alone(FIRST));
+    harness.stand_by(standby, "q");
+    let handle = harness.handle(client, "q");
     let to_all = |seq, text, no_reply| {
         let payload = body(text);
         let broadcast = Broadcast { seq, handle, deadline_ms: None, no_reply, skip_self: false, payload };
@@ -97,22 +97,22 @@ fn a_broadcast_goes_to_the_holder_under_its_token() {
         }))
     };
     let of_one = BroadcastEnd { consumers: 1, ..BroadcastEnd::default() };
-    let seen = desk.say(to_all(1, "news", true));
+    let seen = harness.say(to_all(1, "news", true));
     assert!(matches!(&seen[0], Seen::Turn(turn) if (turn.worker, turn.token) == (holder, Some(FIRST))), "{seen:?}");
     assert_eq!(seen[1..], [over(1, of_one.clone())]);
-    assert_eq!(desk.say(to_all(2, "who", false)), [turn(holder, "who").cost(0).token(FIRST)]);
-    let delivery = desk.held(holder, "who");
+    assert_eq!(harness.say(to_all(2, "who", false)), [turn(holder, "who").cost(0).token(FIRST)]);
+    let delivery = harness.held(holder, "who");
     let word = Input::worker(holder, delivery, WorkerWord::Reply { more: false, payload: body("me") });
-    assert_eq!(desk.say(word.clone().fenced(FIRST - 1)), []);
-    assert_eq!(desk.counters().late, 1);
-    assert_eq!(desk.cancel_queue(holder, "q"), Ok(vec![]), "it owes an answer");
+    assert_eq!(harness.say(word.clone().fenced(FIRST - 1)), []);
+    assert_eq!(harness.counters().late, 1);
+    assert_eq!(harness.cancel_queue(holder, "q"), Ok(vec![]), "it owes an answer");
     let (name, payload) = (format!("w{}", holder.index).into(), body("me"));
     let answer = Effect::Peer(PeerEffect::Caller {
         conn: client,
         seq: 2,
         word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker: 1, name, more: false, failed: false, payload }),
     });
-    let free = desk.available(standby, "q");
+    let free = harness.available(standby, "q");
     let end = over(2, BroadcastEnd { answered: 1, ..of_one });
-    assert_eq!(desk.say(word.fenced(FIRST)), [Seen::Said(answer), end, free]);
+    assert_eq!(harness.say(word.fenced(FIRST)), [Seen::Said(answer), end, free]);
 }

@@ -5,33 +5,33 @@ use turno_proto::model::ConnId;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::QueueSettings;
 
-use crate::desk::{Desk, ask};
+use crate::harness::{Harness, ask};
 use crate::seen::{Seen, sent};
 
 /// Workers stand in the rota of each queue, or in one for all.
 const BOTH_KINDS: [usize; 2] = [8, 0];
 
-fn desk_with(own_rotas_max: usize) -> Desk {
-    Desk::with(Settings { own_rotas_max, ..Settings::default() })
+fn harness_with(own_rotas_max: usize) -> Harness {
+    Harness::with(Settings { own_rotas_max, ..Settings::default() })
 }
 
-fn weigh(desk: &mut Desk, queue: &str, weight: u8) {
+fn weigh(harness: &mut Harness, queue: &str, weight: u8) {
     let settings = Some(QueueSettings { weight: Some(weight), ..QueueSettings::default() });
-    desk.admin(AdminCall::QueueSet { queue: queue.to_owned(), settings }).0.expect("it may be set");
+    harness.admin(AdminCall::QueueSet { queue: queue.to_owned(), settings }).0.expect("it may be set");
 }
 
-fn put(desk: &mut Desk, client: ConnId, queue: &str, count: usize) {
+fn put(harness: &mut Harness, client: ConnId, queue: &str, count: usize) {
     for _ in 0..count {
-        assert_eq!(desk.send(client, ask(1, queue, queue)).1, []);
+        assert_eq!(harness.send(client, ask(1, queue, queue)).1, []);
     }
 }
 
 /// The queues of the next deliveries, each settled before the next. The worker has one slot and holds one of `first`.
-fn order(desk: &mut Desk, worker: ConnId, first: &str, count: usize) -> String {
+fn order(harness: &mut Harness, worker: ConnId, first: &str, count: usize) -> String {
     let mut held = first.to_owned();
     let mut order = String::new();
     for _ in 0..count {
-        let seen = desk.ack(worker, &held);
+        let seen = harness.ack(worker, &held);
         let [Seen::Turn(turn)] = &seen[..] else { panic!("{order}, then {seen:?}") };
         held.clone_from(&turn.queue);
         order += &held;
@@ -40,9 +40,9 @@ fn order(desk: &mut Desk, worker: ConnId, first: &str, count: usize) -> String {
 }
 
 /// A worker of one slot with these queues that holds a message of the first.
-fn busy_worker(desk: &mut Desk, queues: &[&str]) -> (ConnId, ConnId) {
-    let (worker, client) = (desk.worker(1, queues), desk.client());
-    assert_eq!(desk.send(client, ask(1, queues[0], queues[0])).1, [sent(worker, queues[0]).of(queues[0])]);
+fn busy_worker(harness: &mut Harness, queues: &[&str]) -> (ConnId, ConnId) {
+    let (worker, client) = (harness.worker(1, queues), harness.client());
+    assert_eq!(harness.send(client, ask(1, queues[0], queues[0])).1, [sent(worker, queues[0]).of(queues[0])]);
     (worker, client)
 }
 
@@ -50,12 +50,12 @@ fn busy_worker(desk: &mut Desk, queues: &[&str]) -> (ConnId, ConnId) {
 #[test]
 fn a_long_backlog_has_no_more_turns_than_a_short_one() {
     for own_rotas_max in BOTH_KINDS {
-        let mut desk = desk_with(own_rotas_max);
-        let (worker, client) = busy_worker(&mut desk, &["a", "b", "c"]);
-        put(&mut desk, client, "a", 100);
-        put(&mut desk, client, "c", 3);
-        put(&mut desk, client, "b", 2);
-        assert_eq!(order(&mut desk, worker, "a", 10), "bcabcacaaa");
+        let mut harness = harness_with(own_rotas_max);
+        let (worker, client) = busy_worker(&mut harness, &["a", "b", "c"]);
+        put(&mut harness, client, "a", 100);
+        put(&mut harness, client, "c", 3);
+        put(&mut harness, client, "b", 2);
+        assert_eq!(order(&mut harness, worker, "a", 10), "bcabcacaaa");
     }
 }
 
@@ -63,15 +63,15 @@ fn a_long_backlog_has_no_more_turns_than_a_short_one() {
 #[test]
 fn a_hot_queue_does_not_starve_the_others() {
     for own_rotas_max in BOTH_KINDS {
-        let mut desk = desk_with(own_rotas_max);
-        let (worker, client) = busy_worker(&mut desk, &["a", "b"]);
-        put(&mut desk, client, "b", 50);
+        let mut harness = harness_with(own_rotas_max);
+        let (worker, client) = busy_worker(&mut harness, &["a", "b"]);
+        put(&mut harness, client, "b", 50);
         let mut held = "a".to_owned();
         let mut got = String::new();
         for _ in 0..40 {
             // As soon as one of the hot queue is out, two more are there.
-            put(&mut desk, client, "a", 2);
-            let seen = desk.ack(worker, &held);
+            put(&mut harness, client, "a", 2);
+            let seen = harness.ack(worker, &held);
             let [Seen::Turn(turn)] = &seen[..] else { panic!("{seen:?}") };
             held.clone_from(&turn.queue);
             got += &held;
@@ -85,12 +85,12 @@ fn a_hot_queue_does_not_starve_the_others() {
 fn a_message_placed_at_once_counts_as_a_turn() {
     for own_rotas_max in BOTH_KINDS {
         for (first, expected) in [("a", "bab"), ("b", "aba")] {
-            let mut desk = desk_with(own_rotas_max);
-            let (worker, client) = (desk.worker(1, &["a", "b"]), desk.client());
-            assert_eq!(desk.send(client, ask(1, first, first)).1, [sent(worker, first).of(first)]);
-            put(&mut desk, client, "a", 2);
-            put(&mut desk, client, "b", 2);
-            assert_eq!(order(&mut desk, worker, first, 3), expected);
+            let mut harness = harness_with(own_rotas_max);
+            let (worker, client) = (harness.worker(1, &["a", "b"]), harness.client());
+            assert_eq!(harness.send(client, ask(1, first, first)).1, [sent(worker, first).of(first)]);
+            put(&mut harness, client, "a", 2);
+            put(&mut harness, client, "b", 2);
+            assert_eq!(order(&mut harness, worker, first, 3), expected);
         }
     }
 }
@@ -99,14 +99,14 @@ fn a_message_placed_at_once_counts_as_a_turn() {
 #[test]
 fn weights_are_messages_a_round() {
     for own_rotas_max in BOTH_KINDS {
-        let mut desk = desk_with(own_rotas_max);
-        let (worker, client) = busy_worker(&mut desk, &["z", "a", "b", "c"]);
-        weigh(&mut desk, "a", 3);
-        weigh(&mut desk, "c", 2);
-        put(&mut desk, client, "a", 7);
-        put(&mut desk, client, "b", 4);
-        put(&mut desk, client, "c", 3);
-        assert_eq!(order(&mut desk, worker, "z", 14), "aaabccaaabcabb");
+        let mut harness = harness_with(own_rotas_max);
+        let (worker, client) = busy_worker(&mut harness, &["z", "a", "b", "c"]);
+        weigh(&mut harness, "a", 3);
+        weigh(&mut harness, "c", 2);
+        put(&mut harness, client, "a", 7);
+        put(&mut harness, client, "b", 4);
+        put(&mut harness, client, "c", 3);
+        assert_eq!(order(&mut harness, worker, "z", 14), "aaabccaaabcabb");
     }
 }
 
@@ -114,15 +114,15 @@ fn weights_are_messages_a_round() {
 #[test]
 fn a_weight_may_change_at_any_time() {
     for own_rotas_max in BOTH_KINDS {
-        let mut desk = desk_with(own_rotas_max);
-        let (worker, client) = busy_worker(&mut desk, &["z", "a", "b"]);
-        weigh(&mut desk, "a", 100);
-        put(&mut desk, client, "a", 20);
-        put(&mut desk, client, "b", 20);
-        assert_eq!(order(&mut desk, worker, "z", 5), "aaaaa");
-        weigh(&mut desk, "a", 2);
-        weigh(&mut desk, "b", 3);
-        assert_eq!(order(&mut desk, worker, "a", 7), "abbbaab");
+        let mut harness = harness_with(own_rotas_max);
+        let (worker, client) = busy_worker(&mut harness, &["z", "a", "b"]);
+        weigh(&mut harness, "a", 100);
+        put(&mut harness, client, "a", 20);
+        put(&mut harness, client, "b", 20);
+        assert_eq!(order(&mut harness, worker, "z", 5), "aaaaa");
+        weigh(&mut harness, "a", 2);
+        weigh(&mut harness, "b", 3);
+        assert_eq!(order(&mut harness, worker, "a", 7), "abbbaab");
     }
 }
 
@@ -130,12 +130,12 @@ fn a_weight_may_change_at_any_time() {
 #[test]
 fn a_head_that_fits_nobody_is_passed_over_fairly() {
     for own_rotas_max in BOTH_KINDS {
-        let mut desk = desk_with(own_rotas_max);
-        let (worker, client) = busy_worker(&mut desk, &["z", "t", "a", "b"]);
-        assert_eq!(desk.send(client, ask(1, "t", "t").cost(5)).1, []);
-        put(&mut desk, client, "a", 5);
-        put(&mut desk, client, "b", 5);
-        assert_eq!(order(&mut desk, worker, "z", 6), "ababab");
+        let mut harness = harness_with(own_rotas_max);
+        let (worker, client) = busy_worker(&mut harness, &["z", "t", "a", "b"]);
+        assert_eq!(harness.send(client, ask(1, "t", "t").cost(5)).1, []);
+        put(&mut harness, client, "a", 5);
+        put(&mut harness, client, "b", 5);
+        assert_eq!(order(&mut harness, worker, "z", 6), "ababab");
     }
 }
 
@@ -143,13 +143,13 @@ fn a_head_that_fits_nobody_is_passed_over_fairly() {
 #[test]
 fn every_worker_has_a_round_of_its_own() {
     for own_rotas_max in BOTH_KINDS {
-        let mut desk = desk_with(own_rotas_max);
-        let (one, client) = busy_worker(&mut desk, &["a", "b"]);
-        let other = desk.worker(1, &["a", "b"]);
-        assert_eq!(desk.send(client, ask(1, "b", "b")).1, [sent(other, "b").of("b")]);
-        put(&mut desk, client, "a", 6);
-        put(&mut desk, client, "b", 6);
-        assert_eq!(order(&mut desk, one, "a", 4), "baba");
-        assert_eq!(order(&mut desk, other, "b", 4), "abab");
+        let mut harness = harness_with(own_rotas_max);
+        let (one, client) = busy_worker(&mut harness, &["a", "b"]);
+        let other = harness.worker(1, &["a", "b"]);
+        assert_eq!(harness.send(client, ask(1, "b", "b")).1, [sent(other, "b").of("b")]);
+        put(&mut harness, client, "a", 6);
+        put(&mut harness, client, "b", 6);
+        assert_eq!(order(&mut harness, one, "a", 4), "baba");
+        assert_eq!(order(&mut harness, other, "b", 4), "abab");
     }
 }

@@ -5,13 +5,13 @@ use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId};
 
-use crate::desk::{Ask, Desk, ask};
+use crate::harness::{Ask, Harness, ask};
 use crate::seen::{Seen, delivered, reply, sent, turn, undelivered};
 
 /// A desk whose one worker, with one slot, is done with a request after ten milliseconds. After eight of them the
 /// estimate is between 12 and 13 ms.
 struct Shop {
-    desk: Desk,
+    harness: Harness,
     worker: ConnId,
     client: ConnId,
     seq: u32,
@@ -19,9 +19,9 @@ struct Shop {
 
 impl Shop {
     fn new() -> Self {
-        let mut desk = Desk::with(Settings { drop_after: 0, ..Settings::default() });
-        let (worker, client) = (desk.worker(1, &["q"]), desk.client());
-        Self { desk, worker, client, seq: 1_000 }
+        let mut harness = Harness::with(Settings { drop_after: 0, ..Settings::default() });
+        let (worker, client) = (harness.worker(1, &["q"]), harness.client());
+        Self { harness, worker, client, seq: 1_000 }
     }
 
     fn practised() -> Self {
@@ -34,27 +34,27 @@ impl Shop {
     fn answers(&mut self, times: u32, after_ms: u64) {
         for _ in 0..times {
             self.asks(after_ms);
-            assert_eq!(self.desk.reply(self.worker, "sample", "r"), [reply(self.client, self.seq, "r")]);
+            assert_eq!(self.harness.reply(self.worker, "sample", "r"), [reply(self.client, self.seq, "r")]);
         }
     }
 
     /// A request that the worker has for so long.
     fn asks(&mut self, for_ms: u64) {
         self.seq += 1;
-        assert_eq!(self.desk.request(self.client, ask(self.seq, "q", "sample")), [turn(self.worker, "sample")]);
-        assert_eq!(self.desk.pass(for_ms), []);
+        assert_eq!(self.harness.request(self.client, ask(self.seq, "q", "sample")), [turn(self.worker, "sample")]);
+        assert_eq!(self.harness.pass(for_ms), []);
     }
 
     /// A send, which is no sample, keeps the worker busy until the head, of `within_ms`, has `left_ms` left.
     /// Returns what happens then.
     fn waits(&mut self, head: Ask, within_ms: u32, left_ms: u32, behind: Option<Ask>) -> Vec<Seen> {
-        assert_eq!(self.desk.send(self.client, ask(900, "q", "busy")).1, [sent(self.worker, "busy")]);
-        assert_eq!(self.desk.request(self.client, head.within(within_ms)), []);
+        assert_eq!(self.harness.send(self.client, ask(900, "q", "busy")).1, [sent(self.worker, "busy")]);
+        assert_eq!(self.harness.request(self.client, head.within(within_ms)), []);
         if let Some(behind) = behind {
-            assert_eq!(self.desk.request(self.client, behind), []);
+            assert_eq!(self.harness.request(self.client, behind), []);
         }
-        assert_eq!(self.desk.pass(u64::from(within_ms - left_ms)), []);
-        self.desk.ack(self.worker, "busy")
+        assert_eq!(self.harness.pass(u64::from(within_ms - left_ms)), []);
+        self.harness.ack(self.worker, "busy")
     }
 
     /// Whether a request that has waited for long goes out with so much time left while another waits.
@@ -95,7 +95,7 @@ fn only_what_would_be_late_ends() {
             vec![turn(shop.worker, "head").left(Some(left))]
         };
         assert_eq!(seen, expected, "{what}");
-        assert_eq!(shop.desk.counters().expired, u64::from(ends), "{what}");
+        assert_eq!(shop.harness.counters().expired, u64::from(ends), "{what}");
     }
 }
 
@@ -104,17 +104,17 @@ fn only_what_would_be_late_ends() {
 fn the_last_always_goes() {
     let mut shop = Shop::practised();
     let (client, worker) = (shop.client, shop.worker);
-    assert_eq!(shop.desk.send(client, ask(900, "q", "busy")).1, [sent(worker, "busy")]);
+    assert_eq!(shop.harness.send(client, ask(900, "q", "busy")).1, [sent(worker, "busy")]);
     for seq in 1..=3 {
-        assert_eq!(shop.desk.request(client, ask(seq, "q", &format!("r{seq}")).within(50)), []);
+        assert_eq!(shop.harness.request(client, ask(seq, "q", &format!("r{seq}")).within(50)), []);
     }
-    assert_eq!(shop.desk.pass(45), []);
+    assert_eq!(shop.harness.pass(45), []);
     let expected = [
         undelivered(client, 1, Code::TimedOut),
         undelivered(client, 2, Code::TimedOut),
         turn(worker, "r3").left(Some(5)),
     ];
-    assert_eq!(shop.desk.ack(worker, "busy"), expected);
+    assert_eq!(shop.harness.ack(worker, "busy"), expected);
 }
 
 /// Sends and no-reply requests wait for as long as they may: nobody waits for their reply.
@@ -126,19 +126,19 @@ fn only_requests_for_a_reply_end() {
     assert_eq!(seen, [turn(worker, "head").one_way().left(Some(1)), delivered(client, 1)]);
 
     let mut shop = Shop::practised();
-    assert_eq!(shop.desk.send(client, ask(900, "q", "busy")).1, [sent(worker, "busy")]);
-    assert_eq!(shop.desk.send(client, ask(1, "q", "head").within(40)).1, []);
-    assert_eq!(shop.desk.send(client, ask(2, "q", "next")).1, []);
-    assert_eq!(shop.desk.pass(39), []);
-    assert_eq!(shop.desk.ack(worker, "busy"), [sent(worker, "head").left(Some(1))]);
-    assert_eq!(shop.desk.counters().expired, 0);
+    assert_eq!(shop.harness.send(client, ask(900, "q", "busy")).1, [sent(worker, "busy")]);
+    assert_eq!(shop.harness.send(client, ask(1, "q", "head").within(40)).1, []);
+    assert_eq!(shop.harness.send(client, ask(2, "q", "next")).1, []);
+    assert_eq!(shop.harness.pass(39), []);
+    assert_eq!(shop.harness.ack(worker, "busy"), [sent(worker, "head").left(Some(1))]);
+    assert_eq!(shop.harness.counters().expired, 0);
 }
 
 /// A new message that finds a free slot has all its time, however little that is.
 #[test]
 fn a_new_message_always_goes() {
     let mut shop = Shop::practised();
-    let got = shop.desk.request(shop.client, ask(1, "q", "a").within(1));
+    let got = shop.harness.request(shop.client, ask(1, "q", "a").within(1));
     assert_eq!(got, [turn(shop.worker, "a").left(Some(1))]);
 }
 
@@ -176,7 +176,7 @@ fn what_counts_as_a_sample() {
             "ack",
             |shop| {
                 shop.asks(100);
-                assert_eq!(shop.desk.ack(shop.worker, "sample"), [reply(shop.client, shop.seq, "")]);
+                assert_eq!(shop.harness.ack(shop.worker, "sample"), [reply(shop.client, shop.seq, "")]);
             },
             true,
         ),
@@ -184,7 +184,7 @@ fn what_counts_as_a_sample() {
             "fail",
             |shop| {
                 shop.asks(100);
-                assert_eq!(shop.desk.fail(shop.worker, "sample", "no").len(), 1);
+                assert_eq!(shop.harness.fail(shop.worker, "sample", "no").len(), 1);
             },
             true,
         ),
@@ -193,9 +193,9 @@ fn what_counts_as_a_sample() {
             |shop| {
                 shop.seq += 1;
                 let question = ask(shop.seq, "q", "sample").within(100);
-                assert_eq!(shop.desk.request(shop.client, question).len(), 1);
-                assert_eq!(shop.desk.pass(100).len(), 2, "the caller and the worker are told");
-                assert_eq!(shop.desk.ack(shop.worker, "sample"), []);
+                assert_eq!(shop.harness.request(shop.client, question).len(), 1);
+                assert_eq!(shop.harness.pass(100).len(), 2, "the caller and the worker are told");
+                assert_eq!(shop.harness.ack(shop.worker, "sample"), []);
             },
             true,
         ),
@@ -203,8 +203,8 @@ fn what_counts_as_a_sample() {
             "cancel",
             |shop| {
                 shop.asks(100);
-                assert_eq!(shop.desk.cancel(shop.client, shop.seq).len(), 2);
-                assert_eq!(shop.desk.ack(shop.worker, "sample"), []);
+                assert_eq!(shop.harness.cancel(shop.client, shop.seq).len(), 2);
+                assert_eq!(shop.harness.ack(shop.worker, "sample"), []);
             },
             false,
         ),
@@ -212,9 +212,9 @@ fn what_counts_as_a_sample() {
             "send",
             |shop| {
                 shop.seq += 1;
-                assert_eq!(shop.desk.send(shop.client, ask(shop.seq, "q", "sample")).1.len(), 1);
-                assert_eq!(shop.desk.pass(100), []);
-                assert_eq!(shop.desk.ack(shop.worker, "sample"), []);
+                assert_eq!(shop.harness.send(shop.client, ask(shop.seq, "q", "sample")).1.len(), 1);
+                assert_eq!(shop.harness.pass(100), []);
+                assert_eq!(shop.harness.ack(shop.worker, "sample"), []);
             },
             false,
         ),
@@ -233,11 +233,11 @@ fn what_counts_as_a_sample() {
 fn a_late_head_gives_up_its_reservation() {
     let mut shop = Shop::practised();
     let (client, worker) = (shop.client, shop.worker);
-    assert_eq!(shop.desk.resize(worker, 2), Ok(vec![]));
+    assert_eq!(shop.harness.resize(worker, 2), Ok(vec![]));
     let next = ask(2, "q", "next");
     let seen = shop.waits(ask(1, "q", "head").cost(2), 40, 12, Some(next));
     assert_eq!(seen, [undelivered(client, 1, Code::TimedOut), turn(worker, "next").left(Some(29_972))]);
-    assert_eq!(shop.desk.request(client, ask(3, "q", "more")), [turn(worker, "more")], "the other slot is free");
+    assert_eq!(shop.harness.request(client, ask(3, "q", "more")), [turn(worker, "more")], "the other slot is free");
 }
 
 /// While it waits a request says what it waits for, as ever; once it has ended there is nothing to explain, and it
@@ -246,19 +246,19 @@ fn a_late_head_gives_up_its_reservation() {
 fn a_late_request_is_told_like_an_expired_one() {
     let mut shop = Shop::practised();
     let (client, worker) = (shop.client, shop.worker);
-    let before = shop.desk.queue("q").counters;
-    assert_eq!(shop.desk.send(client, ask(900, "q", "busy")).1, [sent(worker, "busy")]);
-    assert_eq!(shop.desk.request(client, ask(1, "q", "head").within(40)), []);
-    assert_eq!(shop.desk.request(client, ask(2, "q", "next")), []);
-    assert_eq!(shop.desk.pass(30), []);
-    let id = shop.desk.waiting("q").remove(0);
-    let told = shop.desk.explain(id.parse().expect("an id is shown as it is asked for"));
+    let before = shop.harness.queue("q").counters;
+    assert_eq!(shop.harness.send(client, ask(900, "q", "busy")).1, [sent(worker, "busy")]);
+    assert_eq!(shop.harness.request(client, ask(1, "q", "head").within(40)), []);
+    assert_eq!(shop.harness.request(client, ask(2, "q", "next")), []);
+    assert_eq!(shop.harness.pass(30), []);
+    let id = shop.harness.waiting("q").remove(0);
+    let told = shop.harness.explain(id.parse().expect("an id is shown as it is asked for"));
     assert_eq!(
         told.because.0,
         Reason::AllBusy { workers: 1, used: 1, ahead: 0, probing: 0, dropped: 0, not_reading: 0, brokers: 0 }
     );
-    assert_eq!(shop.desk.ack(worker, "busy").len(), 2);
-    assert_eq!(shop.desk.look(AdminCall::MessageExplain { id }), Err(Code::NotFound));
-    let after = shop.desk.queue("q").counters;
+    assert_eq!(shop.harness.ack(worker, "busy").len(), 2);
+    assert_eq!(shop.harness.look(AdminCall::MessageExplain { id }), Err(Code::NotFound));
+    let after = shop.harness.queue("q").counters;
     assert_eq!((after.expired - before.expired, after.deliveries - before.deliveries), (1, 2));
 }

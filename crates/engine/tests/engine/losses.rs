@@ -5,7 +5,7 @@ use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{Reason, StandingState};
 use turno_proto::model::{ConnId, Slots, limits};
 
-use crate::desk::{Desk, ask};
+use crate::harness::{Harness, ask};
 use crate::seen::{Seen, Turn, body, sent};
 
 /// What a worker was given, as worker, text and attempt.
@@ -20,24 +20,24 @@ fn given(seen: &[Seen]) -> Vec<(ConnId, String, u16)> {
 }
 
 /// A worker joins, waits out any pause, and holds what it gets first.
-fn joins(desk: &mut Desk, slots: Slots) -> (ConnId, Vec<(ConnId, String, u16)>) {
-    let (worker, got) = desk.joining(slots, &["q"]);
+fn joins(harness: &mut Harness, slots: Slots) -> (ConnId, Vec<(ConnId, String, u16)>) {
+    let (worker, got) = harness.joining(slots, &["q"]);
     let mut got = given(&got);
     for _ in 0..limits::LOSS_PAUSE_MS_MAX / 50 {
         if got.is_empty() {
-            got = given(&desk.pass(50));
+            got = given(&harness.pass(50));
         }
     }
     (worker, got)
 }
 
-fn desk_with(count: u32) -> (Desk, ConnId) {
-    let mut desk = Desk::new();
-    let client = desk.client();
+fn harness_with(count: u32) -> (Harness, ConnId) {
+    let mut harness = Harness::new();
+    let client = harness.client();
     for seq in 0..count {
-        desk.send(client, ask(seq, "q", &seq.to_string()));
+        harness.send(client, ask(seq, "q", &seq.to_string()));
     }
-    (desk, client)
+    (harness, client)
 }
 
 /// Proves I1 and I2: a worker that reads its deliveries and dies before it settles one costs no send an attempt: with
@@ -47,41 +47,41 @@ fn a_worker_that_crashes_at_start_costs_nothing() {
     for (messages, slots, losses) in
         [(60, Slots::Limited(10), 40), (60, Slots::Limited(1), 40), (5, Slots::Unlimited, 8)]
     {
-        let (mut desk, _) = desk_with(messages);
+        let (mut harness, _) = harness_with(messages);
         for _ in 0..losses {
-            let (worker, got) = joins(&mut desk, slots);
+            let (worker, got) = joins(&mut harness, slots);
             assert!(got.iter().all(|(_, _, attempt)| *attempt == 1), "{slots}: {got:?}");
-            desk.leave(worker);
+            harness.leave(worker);
         }
-        let (worker, mut got) = joins(&mut desk, Slots::Limited(100));
+        let (worker, mut got) = joins(&mut harness, Slots::Limited(100));
         let mut done = 0;
         while let Some((_, text, attempt)) = got.pop() {
             assert_eq!(attempt, 1, "{slots}: {text}");
-            got.extend(given(&desk.ack(worker, &text)));
+            got.extend(given(&harness.ack(worker, &text)));
             done += 1;
         }
-        assert_eq!((done, desk.status().dead), (messages, 0), "{slots}");
+        assert_eq!((done, harness.status().dead), (messages, 0), "{slots}");
     }
 }
 
 /// Proves I1: a worker that closes its connection before it has read its only delivery never costs an attempt.
 #[test]
 fn an_unread_delivery_never_counts() {
-    let (mut desk, _) = desk_with(1);
+    let (mut harness, _) = harness_with(1);
     for _ in 0..100 {
-        let (worker, got) = joins(&mut desk, Slots::Limited(1));
+        let (worker, got) = joins(&mut harness, Slots::Limited(1));
         assert_eq!(got, [(worker, "0".to_owned(), 1)]);
-        assert_eq!(desk.say(Input::Unread { conn: worker }), []);
-        desk.leave(worker);
+        assert_eq!(harness.say(Input::Unread { conn: worker }), []);
+        harness.leave(worker);
     }
-    let (worker, _) = joins(&mut desk, Slots::Limited(1));
-    desk.pass(limits::UNREAD_MS);
+    let (worker, _) = joins(&mut harness, Slots::Limited(1));
+    harness.pass(limits::UNREAD_MS);
     // Held for so long, the unread bytes may be a later heartbeat.
-    desk.say(Input::Unread { conn: worker });
-    desk.leave(worker);
+    harness.say(Input::Unread { conn: worker });
+    harness.leave(worker);
     let counted = (0..4).map(|_| {
-        let (worker, got) = joins(&mut desk, Slots::Limited(1));
-        desk.leave(worker);
+        let (worker, got) = joins(&mut harness, Slots::Limited(1));
+        harness.leave(worker);
         got[0].2
     });
     assert_eq!(counted.collect::<Vec<u16>>(), [1, 1, 2, 3], "two more are free, then each counts");
@@ -92,17 +92,17 @@ fn an_unread_delivery_never_counts() {
 #[test]
 fn a_poison_message_dies_and_its_neighbours_do_not() {
     for (slots, pool) in [(1, 1), (4, 1), (10, 1), (10, 2)] {
-        let (mut desk, client) = desk_with(7);
-        let (poison, _) = desk.send(client, ask(7, "q", "poison"));
+        let (mut harness, client) = harness_with(7);
+        let (poison, _) = harness.send(client, ask(7, "q", "poison"));
         for seq in 8..20 {
-            desk.send(client, ask(seq, "q", &seq.to_string()));
+            harness.send(client, ask(seq, "q", &seq.to_string()));
         }
         let mut workers: Vec<ConnId> = Vec::new();
         let (mut held, mut done, mut deaths): (Vec<(ConnId, String, u16)>, Vec<String>, u32) = Default::default();
-        while desk.status().dead == 0 || done.len() < 19 {
+        while harness.status().dead == 0 || done.len() < 19 {
             assert!(deaths < 60, "{slots} slots: {done:?} done, {held:?} held");
             while workers.len() < pool {
-                let (worker, got) = desk.joining(Slots::Limited(slots), &["q"]);
+                let (worker, got) = harness.joining(Slots::Limited(slots), &["q"]);
                 workers.push(worker);
                 held.extend(given(&got));
             }
@@ -111,19 +111,19 @@ fn a_poison_message_dies_and_its_neighbours_do_not() {
                 deaths += 1;
                 workers.retain(|worker| *worker != killer);
                 held.retain(|(worker, ..)| *worker != killer);
-                desk.leave(killer)
+                harness.leave(killer)
             } else if held.is_empty() {
-                desk.pass(limits::LOSS_PAUSE_MS_MAX)
+                harness.pass(limits::LOSS_PAUSE_MS_MAX)
             } else {
                 let (worker, text, attempt) = held.remove(0);
                 assert_eq!(attempt, 1, "{slots} slots: {text}");
                 done.push(text.clone());
-                desk.ack(worker, &text)
+                harness.ack(worker, &text)
             };
             held.extend(given(&got));
         }
-        assert!(matches!(desk.explain(poison).because.0, Reason::Dead { .. }), "{slots}");
-        assert_eq!((desk.status().dead, desk.counters().acked), (1, 19), "{slots}");
+        assert!(matches!(harness.explain(poison).because.0, Reason::Dead { .. }), "{slots}");
+        assert_eq!((harness.status().dead, harness.counters().acked), (1, 19), "{slots}");
         assert!(deaths >= 10, "{slots}: it has its ten attempts, {deaths} deaths");
     }
 }
@@ -131,22 +131,22 @@ fn a_poison_message_dies_and_its_neighbours_do_not() {
 /// Two sends that kill every worker end both: neither waits for a neighbour that shows what the worker can do.
 #[test]
 fn two_poison_messages_end_both() {
-    let (mut desk, _) = desk_with(2);
+    let (mut harness, _) = harness_with(2);
     for _ in 0..(2 * (10 + u32::from(limits::LOST_ALONE_FREE)) + 2) {
-        let (worker, _) = joins(&mut desk, Slots::Limited(10));
-        desk.leave(worker);
+        let (worker, _) = joins(&mut harness, Slots::Limited(10));
+        harness.leave(worker);
     }
-    assert_eq!((desk.status().dead, desk.status().ready), (2, 0));
+    assert_eq!((harness.status().dead, harness.status().ready), (2, 0));
 }
 
 /// Proves S2.34: the loss of a worker that had settled others counts, if it had one send alone; it is the head again.
 #[test]
 fn a_loss_of_a_proven_worker_counts() {
-    let (mut desk, _) = desk_with(3);
-    let (worker, _) = joins(&mut desk, Slots::Limited(1));
-    assert_eq!(given(&desk.ack(worker, "0")), [(worker, "1".to_owned(), 1)]);
-    desk.leave(worker);
-    let (next, got) = joins(&mut desk, Slots::Limited(2));
+    let (mut harness, _) = harness_with(3);
+    let (worker, _) = joins(&mut harness, Slots::Limited(1));
+    assert_eq!(given(&harness.ack(worker, "0")), [(worker, "1".to_owned(), 1)]);
+    harness.leave(worker);
+    let (next, got) = joins(&mut harness, Slots::Limited(2));
     assert_eq!(got, [(next, "1".to_owned(), 2), (next, "2".to_owned(), 1)]);
 }
 
@@ -154,39 +154,39 @@ fn a_loss_of_a_proven_worker_counts() {
 /// there; others go on at other workers.
 #[test]
 fn a_send_with_two_strikes_goes_alone() {
-    let (mut desk, client) = desk_with(2);
+    let (mut harness, client) = harness_with(2);
     for _ in 0..2 {
-        let (worker, got) = joins(&mut desk, Slots::Limited(2));
+        let (worker, got) = joins(&mut harness, Slots::Limited(2));
         assert_eq!(got.len(), 2);
-        desk.leave(worker);
+        harness.leave(worker);
     }
-    let other = desk.worker(3, &["other"]);
-    assert_eq!(desk.send(client, ask(5, "other", "o")).1, [sent(other, "o").of("other")]);
-    assert_eq!(desk.consume(other, "q").map(|seen| given(&seen)), Ok(vec![]), "it holds something else");
-    let row = desk.consumers("q")[0].clone();
+    let other = harness.worker(3, &["other"]);
+    assert_eq!(harness.send(client, ask(5, "other", "o")).1, [sent(other, "o").of("other")]);
+    assert_eq!(harness.consume(other, "q").map(|seen| given(&seen)), Ok(vec![]), "it holds something else");
+    let row = harness.consumers("q")[0].clone();
     assert_eq!(row.standing.state, StandingState::Probing, "two were lost before it");
-    let got = given(&desk.ack(other, "o"));
+    let got = given(&harness.ack(other, "o"));
     assert_eq!(got, [(other, "0".to_owned(), 1)], "alone");
-    assert_eq!(desk.send(client, ask(6, "other", "p")).1, [], "it gets nothing else");
-    let (third, got) = desk.joining(Slots::Limited(3), &["other"]);
+    assert_eq!(harness.send(client, ask(6, "other", "p")).1, [], "it gets nothing else");
+    let (third, got) = harness.joining(Slots::Limited(3), &["other"]);
     assert_eq!(got, [sent(third, "p").of("other")], "others go on");
-    assert_eq!(given(&desk.ack(other, "0")), [(other, "1".to_owned(), 1)]);
-    assert_eq!(desk.ack(other, "1"), []);
-    assert_eq!((desk.status().ready, desk.status().dead), (0, 0));
+    assert_eq!(given(&harness.ack(other, "0")), [(other, "1".to_owned(), 1)]);
+    assert_eq!(harness.ack(other, "1"), []);
+    assert_eq!((harness.status().ready, harness.status().dead), (0, 0));
 }
 
 /// Proves S2.30: workers that are lost in a row without settling anything are slowed, and the operator is told; a worker
 /// that settles something, or lives on, has all its slots.
 #[test]
 fn workers_lost_in_a_row_are_slowed() {
-    let (mut desk, client) = desk_with(30);
+    let (mut harness, client) = harness_with(30);
     let mut reports = Vec::new();
     let mut pauses = Vec::new();
     for _ in 0..10 {
-        let (worker, mut got) = desk.joining(Slots::Limited(3), &["q"]);
+        let (worker, mut got) = harness.joining(Slots::Limited(3), &["q"]);
         let mut waited = 0;
         while given(&got).is_empty() {
-            got = desk.pass(50);
+            got = harness.pass(50);
             waited += 50;
         }
         pauses.push(waited);
@@ -196,46 +196,46 @@ fn workers_lost_in_a_row_are_slowed() {
             }
             _ => None,
         };
-        reports.extend(desk.leave(worker).into_iter().filter_map(report));
+        reports.extend(harness.leave(worker).into_iter().filter_map(report));
     }
     assert_eq!(pauses, [0, 0, 0, 100, 200, 400, 800, 1_600, 3_200, 5_000]);
     assert_eq!(reports, [(3, 100), (4, 200), (8, 3_200)]);
-    let (worker, got) = joins(&mut desk, Slots::Limited(3));
+    let (worker, got) = joins(&mut harness, Slots::Limited(3));
     assert_eq!(got.len(), 1, "one at a time");
-    assert_eq!(given(&desk.pass(limits::TRIAL_MS)).len(), 2, "it lives on");
-    desk.leave(worker);
-    let (worker, got) = joins(&mut desk, Slots::Limited(3));
+    assert_eq!(given(&harness.pass(limits::TRIAL_MS)).len(), 2, "it lives on");
+    harness.leave(worker);
+    let (worker, got) = joins(&mut harness, Slots::Limited(3));
     let text = got[0].1.clone();
-    assert!(given(&desk.ack(worker, &text)).len() >= 2, "it settled one");
-    desk.leave(worker);
-    desk.send(client, ask(99, "q", "x"));
-    let (_, got) = desk.joining(Slots::Limited(3), &["q"]);
+    assert!(given(&harness.ack(worker, &text)).len() >= 2, "it settled one");
+    harness.leave(worker);
+    harness.send(client, ask(99, "q", "x"));
+    let (_, got) = harness.joining(Slots::Limited(3), &["q"]);
     assert!(!given(&got).is_empty(), "the count began anew");
 }
 
 /// Proves S0.6: a worker with unlimited slots holds no more than a window of deliveries at a time.
 #[test]
 fn unlimited_slots_have_a_window() {
-    let (mut desk, _) = desk_with(limits::UNLIMITED_WINDOW + 10);
-    let (worker, got) = desk.joining(Slots::Unlimited, &["q"]);
+    let (mut harness, _) = harness_with(limits::UNLIMITED_WINDOW + 10);
+    let (worker, got) = harness.joining(Slots::Unlimited, &["q"]);
     assert_eq!(given(&got).len(), limits::UNLIMITED_WINDOW as usize);
-    assert_eq!(given(&desk.ack(worker, "5")).len(), 1);
-    assert_eq!(desk.queue("q").ready, 9);
+    assert_eq!(given(&harness.ack(worker, "5")).len(), 1);
+    assert_eq!(harness.queue("q").ready, 9);
 }
 
 /// A worker that settles something ends the row of losses before it: only losses after it put the next one on trial.
 #[test]
 fn losses_count_in_a_row_only() {
-    let (mut desk, _) = desk_with(9);
+    let (mut harness, _) = harness_with(9);
     for _ in 0..3 {
-        let (lost, _) = joins(&mut desk, Slots::Limited(1));
-        desk.leave(lost);
-        let (worker, got) = desk.joining(Slots::Limited(3), &["q"]);
+        let (lost, _) = joins(&mut harness, Slots::Limited(1));
+        harness.leave(lost);
+        let (worker, got) = harness.joining(Slots::Limited(3), &["q"]);
         assert_eq!(got.len(), 3, "one loss puts nobody on trial");
         let text = given(&got)[0].1.clone();
-        desk.ack(worker, &text);
-        assert_eq!(desk.deregister(worker), Ok(vec![]));
-        desk.leave(worker);
+        harness.ack(worker, &text);
+        assert_eq!(harness.deregister(worker), Ok(vec![]));
+        harness.leave(worker);
     }
 }
 
@@ -244,25 +244,25 @@ fn losses_count_in_a_row_only() {
 #[test]
 fn a_send_that_goes_alone_holds_up_nobody_for_long() {
     for leaves in [false, true] {
-        let mut desk = Desk::new();
-        let client = desk.client();
-        let [a, b] = [desk.worker(1, &["r", "q"]), desk.worker(1, &["r", "q"])];
+        let mut harness = Harness::new();
+        let client = harness.client();
+        let [a, b] = [harness.worker(1, &["r", "q"]), harness.worker(1, &["r", "q"])];
         for (seq, worker) in (1..).zip([a, b]) {
             let text = format!("busy {seq}");
-            assert_eq!(desk.send(client, ask(seq, "r", &text)).1, [sent(worker, &text).of("r")]);
+            assert_eq!(harness.send(client, ask(seq, "r", &text)).1, [sent(worker, &text).of("r")]);
         }
-        desk.send(client, ask(3, "q", "p"));
-        desk.send(client, ask(4, "q", "x"));
+        harness.send(client, ask(3, "q", "p"));
+        harness.send(client, ask(4, "q", "x"));
         for _ in 0..2 {
-            let (worker, got) = desk.joining(Slots::Limited(2), &["q"]);
+            let (worker, got) = harness.joining(Slots::Limited(2), &["q"]);
             assert_eq!(got.len(), 2);
-            assert_eq!(desk.leave(worker), []);
+            assert_eq!(harness.leave(worker), []);
         }
-        assert_eq!(desk.ack(b, "busy 2"), [], "it is kept for the other, whose turn it is");
+        assert_eq!(harness.ack(b, "busy 2"), [], "it is kept for the other, whose turn it is");
         if leaves {
-            assert_eq!(desk.cancel_queue(a, "q"), Ok(vec![sent(b, "p")]));
+            assert_eq!(harness.cancel_queue(a, "q"), Ok(vec![sent(b, "p")]));
         } else {
-            assert_eq!(desk.ack(a, "busy 1"), [sent(a, "p"), sent(b, "x")]);
+            assert_eq!(harness.ack(a, "busy 1"), [sent(a, "p"), sent(b, "x")]);
         }
     }
 }
@@ -270,19 +270,19 @@ fn a_send_that_goes_alone_holds_up_nobody_for_long() {
 /// A worker on trial that has a broadcast gets nothing beside it, and every rota knows.
 #[test]
 fn a_broadcast_is_what_a_worker_on_trial_has() {
-    let (mut desk, client) = desk_with(1);
+    let (mut harness, client) = harness_with(1);
     for _ in 0..2 {
-        let (worker, _) = joins(&mut desk, Slots::Limited(3));
-        desk.leave(worker);
+        let (worker, _) = joins(&mut harness, Slots::Limited(3));
+        harness.leave(worker);
     }
     let call = AdminCall::QueuePurge { queue: "q".to_owned(), limit: 10 };
-    desk.say(Input::Admin { conn: client, seq: 50, call });
-    let (worker, got) = desk.joining(Slots::Limited(3), &["q"]);
+    harness.say(Input::Admin { conn: client, seq: 50, call });
+    let (worker, got) = harness.joining(Slots::Limited(3), &["q"]);
     assert_eq!(given(&got), []);
-    let handle = desk.handle(client, "q");
+    let handle = harness.handle(client, "q");
     let payload = body("all");
     let broadcast = Broadcast { seq: 60, handle, deadline_ms: None, no_reply: false, skip_self: false, payload };
-    assert_eq!(given(&desk.say(Input::Broadcast { conn: client, broadcast })).len(), 1);
-    assert_eq!(given(&desk.send(client, ask(61, "q", "later")).1), [], "one at a time");
-    assert_eq!(given(&desk.ack(worker, "all")), [(worker, "later".to_owned(), 1)]);
+    assert_eq!(given(&harness.say(Input::Broadcast { conn: client, broadcast })).len(), 1);
+    assert_eq!(given(&harness.send(client, ask(61, "q", "later")).1), [], "one at a time");
+    assert_eq!(given(&harness.ack(worker, "all")), [(worker, "later".to_owned(), 1)]);
 }

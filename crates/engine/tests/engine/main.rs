@@ -1,6 +1,6 @@
 //! The engine seen from outside: inputs in, exact effects out.
 
-mod desk;
+mod harness;
 mod seen;
 mod views;
 
@@ -9,12 +9,12 @@ mod backlog;
 mod bad_input;
 mod broadcast;
 mod cancel;
-mod chores;
 mod cold;
 mod cold_memory;
 mod dead;
 mod deadline;
 mod dedup;
+mod deferred;
 mod drain;
 mod dropping;
 mod durable;
@@ -30,6 +30,7 @@ mod links;
 mod losses;
 mod overload;
 mod pace;
+mod queue_settings;
 mod queues;
 mod reasons;
 mod register;
@@ -41,5 +42,4 @@ mod sends;
 mod settle;
 mod topics;
 mod turn;
-mod upkeep;
 mod weighted;

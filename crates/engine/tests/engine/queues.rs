@@ -3,11 +3,11 @@
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
 
-use crate::desk::{Desk, ask};
+use crate::harness::{Harness, ask};
 use crate::seen::{reply, sent, turn, undelivered};
 
-fn names(desk: &mut Desk) -> Vec<String> {
-    match desk.look(AdminCall::QueueLs { after: None, limit: 100 }) {
+fn names(harness: &mut Harness) -> Vec<String> {
+    match harness.look(AdminCall::QueueLs { after: None, limit: 100 }) {
         Ok(turno_proto::model::admin::AdminAnswer::Queues { queues, next: None }) => {
             queues.into_iter().map(|queue| queue.name).collect()
         }
@@ -19,92 +19,92 @@ fn names(desk: &mut Desk) -> Vec<String> {
 /// is gone.
 #[test]
 fn a_queue_lives_as_long_as_it_is_used() {
-    let mut desk = Desk::new();
-    let (client, worker) = (desk.client(), desk.client());
-    assert_eq!(desk.open(client, 0, "q"), Ok(vec![]));
-    assert_eq!(names(&mut desk), ["q"]);
-    desk.send(client, ask(1, "q", "a"));
-    assert_eq!(desk.leave(client), []);
-    assert_eq!(names(&mut desk), ["q"], "a message is in it");
-    assert_eq!(desk.register(worker, Slots::Limited(1)), Ok(vec![]));
-    assert_eq!(desk.consume(worker, "q"), Ok(vec![sent(worker, "a")]));
-    assert_eq!(desk.deregister(worker), Ok(vec![]));
-    assert_eq!(desk.open(worker, 0, "other"), Ok(vec![]));
-    assert_eq!(names(&mut desk), ["other", "q"], "a delivery of it runs");
-    assert_eq!(desk.fail_for_good(worker, "a", "no"), []);
-    assert_eq!(names(&mut desk), ["other", "q"], "a dead letter is in it");
-    let id = desk.id(worker, "a");
-    let (answer, seen) = desk.admin(AdminCall::MessageCancel { id: id.to_string() });
+    let mut harness = Harness::new();
+    let (client, worker) = (harness.client(), harness.client());
+    assert_eq!(harness.open(client, 0, "q"), Ok(vec![]));
+    assert_eq!(names(&mut harness), ["q"]);
+    harness.send(client, ask(1, "q", "a"));
+    assert_eq!(harness.leave(client), []);
+    assert_eq!(names(&mut harness), ["q"], "a message is in it");
+    assert_eq!(harness.register(worker, Slots::Limited(1)), Ok(vec![]));
+    assert_eq!(harness.consume(worker, "q"), Ok(vec![sent(worker, "a")]));
+    assert_eq!(harness.deregister(worker), Ok(vec![]));
+    assert_eq!(harness.open(worker, 0, "other"), Ok(vec![]));
+    assert_eq!(names(&mut harness), ["other", "q"], "a delivery of it runs");
+    assert_eq!(harness.fail_for_good(worker, "a", "no"), []);
+    assert_eq!(names(&mut harness), ["other", "q"], "a dead letter is in it");
+    let id = harness.id(worker, "a");
+    let (answer, seen) = harness.admin(AdminCall::MessageCancel { id: id.to_string() });
     assert_eq!((answer.is_ok(), seen), (true, vec![]));
-    assert_eq!(names(&mut desk), ["other"]);
-    assert_eq!(desk.leave(worker), []);
-    assert_eq!(names(&mut desk), Vec::<String>::new());
+    assert_eq!(names(&mut harness), ["other"]);
+    assert_eq!(harness.leave(worker), []);
+    assert_eq!(names(&mut harness), Vec::<String>::new());
 }
 
 /// Proves S2.39: OPEN with a handle in use gives it another queue; what was asked under it before stays where it
 /// is and is answered as ever.
 #[test]
 fn a_handle_may_be_pointed_elsewhere() {
-    let mut desk = Desk::new();
-    let client = desk.client();
-    assert_eq!(desk.open(client, 3, "q"), Ok(vec![]));
-    assert_eq!(desk.open(client, 3, "q"), Ok(vec![]), "the same again changes nothing");
-    assert_eq!(desk.request(client, ask(1, "q", "a")), []);
-    assert_eq!(desk.open(client, 3, "mail"), Ok(vec![]));
-    assert_eq!(desk.request(client, ask(2, "mail", "b")), []);
-    assert_eq!(names(&mut desk), ["mail", "q"]);
-    let worker = desk.client();
-    assert_eq!(desk.register(worker, Slots::Limited(2)), Ok(vec![]));
-    assert_eq!(desk.consume(worker, "q"), Ok(vec![turn(worker, "a")]));
-    assert_eq!(desk.consume(worker, "mail"), Ok(vec![turn(worker, "b").of("mail")]));
-    assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
-    assert_eq!(desk.reply(worker, "b", "B"), [reply(client, 2, "B")]);
+    let mut harness = Harness::new();
+    let client = harness.client();
+    assert_eq!(harness.open(client, 3, "q"), Ok(vec![]));
+    assert_eq!(harness.open(client, 3, "q"), Ok(vec![]), "the same again changes nothing");
+    assert_eq!(harness.request(client, ask(1, "q", "a")), []);
+    assert_eq!(harness.open(client, 3, "mail"), Ok(vec![]));
+    assert_eq!(harness.request(client, ask(2, "mail", "b")), []);
+    assert_eq!(names(&mut harness), ["mail", "q"]);
+    let worker = harness.client();
+    assert_eq!(harness.register(worker, Slots::Limited(2)), Ok(vec![]));
+    assert_eq!(harness.consume(worker, "q"), Ok(vec![turn(worker, "a")]));
+    assert_eq!(harness.consume(worker, "mail"), Ok(vec![turn(worker, "b").of("mail")]));
+    assert_eq!(harness.reply(worker, "a", "A"), [reply(client, 1, "A")]);
+    assert_eq!(harness.reply(worker, "b", "B"), [reply(client, 2, "B")]);
 }
 
 /// Proves S2.39: the handle a worker consumes with stays the queue's, because its deliveries name it; once it has
 /// left the queue, or for another handle of the same queue, OPEN may point elsewhere.
 #[test]
 fn the_handle_of_a_consumer_stays() {
-    let mut desk = Desk::new();
-    let (worker, client) = (desk.worker(2, &["q"]), desk.client());
-    assert_eq!(desk.open(worker, 0, "mail"), Err(Code::AlreadyConsuming));
-    assert_eq!(desk.open(worker, 0, "q"), Err(Code::AlreadyConsuming));
-    assert_eq!(desk.open(worker, 1, "q"), Ok(vec![]));
-    assert_eq!(desk.open(worker, 1, "mail"), Ok(vec![]));
-    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
-    assert_eq!(desk.open(worker, 1, "q"), Ok(vec![]));
-    assert_eq!(desk.cancel_queue(worker, "q"), Ok(vec![]), "by whichever handle");
-    assert_eq!(desk.open(worker, 0, "mail"), Ok(vec![]));
-    assert_eq!(desk.reply(worker, "a", "A"), [reply(client, 1, "A")]);
+    let mut harness = Harness::new();
+    let (worker, client) = (harness.worker(2, &["q"]), harness.client());
+    assert_eq!(harness.open(worker, 0, "mail"), Err(Code::AlreadyConsuming));
+    assert_eq!(harness.open(worker, 0, "q"), Err(Code::AlreadyConsuming));
+    assert_eq!(harness.open(worker, 1, "q"), Ok(vec![]));
+    assert_eq!(harness.open(worker, 1, "mail"), Ok(vec![]));
+    assert_eq!(harness.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    assert_eq!(harness.open(worker, 1, "q"), Ok(vec![]));
+    assert_eq!(harness.cancel_queue(worker, "q"), Ok(vec![]), "by whichever handle");
+    assert_eq!(harness.open(worker, 0, "mail"), Ok(vec![]));
+    assert_eq!(harness.reply(worker, "a", "A"), [reply(client, 1, "A")]);
 }
 
 /// Proves S2.39: several handles and several connections may name one queue; it is one queue.
 #[test]
 fn many_handles_one_queue() {
-    let mut desk = Desk::new();
-    let (client, other) = (desk.client(), desk.client());
+    let mut harness = Harness::new();
+    let (client, other) = (harness.client(), harness.client());
     for handle in [0, 1, 200] {
-        assert_eq!(desk.open(client, handle, "q"), Ok(vec![]));
+        assert_eq!(harness.open(client, handle, "q"), Ok(vec![]));
     }
-    assert_eq!(desk.open(other, 7, "q"), Ok(vec![]));
-    assert_eq!((names(&mut desk).len(), desk.leave(client)), (1, vec![]));
-    assert_eq!((names(&mut desk).len(), desk.leave(other)), (1, vec![]));
-    assert_eq!(names(&mut desk).len(), 0);
+    assert_eq!(harness.open(other, 7, "q"), Ok(vec![]));
+    assert_eq!((names(&mut harness).len(), harness.leave(client)), (1, vec![]));
+    assert_eq!((names(&mut harness).len(), harness.leave(other)), (1, vec![]));
+    assert_eq!(names(&mut harness).len(), 0);
 }
 
 /// Proves S2.39 and I12: a queue whose place is used again by another shares nothing with it, and the last waiting
 /// request that expires takes its queue along.
 #[test]
 fn a_forgotten_queue_leaves_nothing_behind() {
-    let mut desk = Desk::new();
-    let client = desk.client();
-    assert_eq!(desk.open(client, 0, "old"), Ok(vec![]));
-    assert_eq!(desk.request(client, ask(1, "old", "a").within(500)), []);
-    assert_eq!(desk.open(client, 0, "kept"), Ok(vec![]));
-    assert_eq!(names(&mut desk), ["kept", "old"]);
-    assert_eq!(desk.pass(500), [undelivered(client, 1, Code::TimedOut)]);
-    assert_eq!(names(&mut desk), ["kept"]);
-    assert_eq!(desk.open(client, 1, "new"), Ok(vec![]));
-    let view = desk.queue("new");
+    let mut harness = Harness::new();
+    let client = harness.client();
+    assert_eq!(harness.open(client, 0, "old"), Ok(vec![]));
+    assert_eq!(harness.request(client, ask(1, "old", "a").within(500)), []);
+    assert_eq!(harness.open(client, 0, "kept"), Ok(vec![]));
+    assert_eq!(names(&mut harness), ["kept", "old"]);
+    assert_eq!(harness.pass(500), [undelivered(client, 1, Code::TimedOut)]);
+    assert_eq!(names(&mut harness), ["kept"]);
+    assert_eq!(harness.open(client, 1, "new"), Ok(vec![]));
+    let view = harness.queue("new");
     assert_eq!((view.ready, view.bytes, view.counters), (0, 0, Default::default()));
 }

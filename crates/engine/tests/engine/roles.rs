@@ -4,18 +4,18 @@ use bytes::Bytes;
 use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings, WorkerWord};
 use turno_proto::model::{Code, Limits, Payload, Slots};
 
-use crate::desk::{Desk, ask};
+use crate::harness::{Harness, ask};
 use crate::seen::{Seen, body, progress, reply, sent, turn, undelivered};
 
 /// Proves S0.1, S0.3 and S0.37: a request goes from the client to the broker to a worker, the reply the same way
 /// back, and each step names one connection only.
 #[test]
 fn the_broker_relays_in_both_directions() {
-    let mut desk = Desk::new();
-    let worker = desk.worker(1, &["q"]);
-    let client = desk.client();
-    assert_eq!(desk.request(client, ask(7, "q", "ping")), [turn(worker, "ping")]);
-    assert_eq!(desk.reply(worker, "ping", "pong"), [reply(client, 7, "pong")]);
+    let mut harness = Harness::new();
+    let worker = harness.worker(1, &["q"]);
+    let client = harness.client();
+    assert_eq!(harness.request(client, ask(7, "q", "ping")), [turn(worker, "ping")]);
+    assert_eq!(harness.reply(worker, "ping", "pong"), [reply(client, 7, "pong")]);
 }
 
 /// Proves S0.3 and S0.8: the broker runs nothing itself. Bodies that name its own commands, and queues named
@@ -23,12 +23,12 @@ fn the_broker_relays_in_both_directions() {
 #[test]
 fn no_body_and_no_queue_name_means_anything_to_the_broker() {
     for text in ["REGISTER", "DEREGISTER", "INCREMENT", "PING", "DRAIN", ""] {
-        let mut desk = Desk::new();
-        let client = desk.client();
-        assert_eq!(desk.request(client, ask(1, "q", text)), [], "{text:?} waits");
-        assert_eq!(desk.request(client, ask(2, "REGISTER", text)), [], "{text:?} waits");
-        assert_eq!((desk.status().ready, desk.status().workers), (2, 0));
-        let (worker, got) = desk.joining(Slots::Limited(2), &["q", "REGISTER"]);
+        let mut harness = Harness::new();
+        let client = harness.client();
+        assert_eq!(harness.request(client, ask(1, "q", text)), [], "{text:?} waits");
+        assert_eq!(harness.request(client, ask(2, "REGISTER", text)), [], "{text:?} waits");
+        assert_eq!((harness.status().ready, harness.status().workers), (2, 0));
+        let (worker, got) = harness.joining(Slots::Limited(2), &["q", "REGISTER"]);
         assert_eq!(got, [turn(worker, text), turn(worker, text).of("REGISTER")]);
     }
 }
@@ -48,14 +48,14 @@ fn payloads_are_never_looked_into() {
     ];
     for (seq, payload) in (1..).zip(table) {
         let limits = Limits { out_bytes_pause: usize::MAX, ..Limits::default() };
-        let mut desk = Desk::with(Settings { limits, ..Settings::default() });
-        let worker = desk.worker(2, &["q"]);
-        let client = desk.client();
-        let out = desk.request(client, ask(seq, "q", "").carrying(payload.clone()));
+        let mut harness = Harness::with(Settings { limits, ..Settings::default() });
+        let worker = harness.worker(2, &["q"]);
+        let client = harness.client();
+        let out = harness.request(client, ask(seq, "q", "").carrying(payload.clone()));
         let Some(Seen::Turn(given)) = out.first() else { panic!("{out:?}") };
         assert_eq!((out.len(), &given.payload), (1, &payload));
         let text = String::from_utf8_lossy(&payload.bytes).into_owned();
-        let delivery = match &desk
+        let delivery = match &harness
             .step(Input::Send { conn: client, message: ask(9, "q", &text).carrying(payload.clone()).message })[..]
         {
             [
@@ -64,8 +64,11 @@ fn payloads_are_never_looked_into() {
             ] if *given == payload => *delivery,
             other => panic!("{other:?}"),
         };
-        let out =
-            desk.say(Input::worker(worker, delivery, WorkerWord::Fail { permanent: false, payload: payload.clone() }));
+        let out = harness.say(Input::worker(
+            worker,
+            delivery,
+            WorkerWord::Fail { permanent: false, payload: payload.clone() },
+        ));
         let Some(Seen::Turn(again)) = out.first() else { panic!("{out:?}") };
         assert_eq!((&again.payload, again.attempt), (&payload, 2));
     }
@@ -74,11 +77,11 @@ fn payloads_are_never_looked_into() {
 /// Proves S1.23 and S1.34: what a worker answers, whole or in pieces, reaches the caller as it was written.
 #[test]
 fn answers_are_never_looked_into() {
-    let mut desk = Desk::new();
-    let worker = desk.worker(1, &["q"]);
-    let client = desk.client();
-    assert_eq!(desk.request(client, ask(3, "q", "a")), [turn(worker, "a")]);
-    let delivery = desk.held(worker, "a");
+    let mut harness = Harness::new();
+    let worker = harness.worker(1, &["q"]);
+    let client = harness.client();
+    assert_eq!(harness.request(client, ask(3, "q", "a")), [turn(worker, "a")]);
+    let delivery = harness.held(worker, "a");
     for more in [true, true, false] {
         let payload = Payload { headers: true, bytes: Bytes::from_static(&[9, 9, 0]) };
         let expected = Effect::Peer(PeerEffect::Caller {
@@ -87,7 +90,7 @@ fn answers_are_never_looked_into() {
             word: CallerWord::Reply { more, payload: payload.clone() },
         });
         assert_eq!(
-            desk.say(Input::worker(worker, delivery, WorkerWord::Reply { more, payload })),
+            harness.say(Input::worker(worker, delivery, WorkerWord::Reply { more, payload })),
             [Seen::Said(expected)]
         );
     }
@@ -97,12 +100,12 @@ fn answers_are_never_looked_into() {
 /// number, and one number may be used again once it is answered.
 #[test]
 fn a_caller_sees_its_own_numbers_only() {
-    let mut desk = Desk::new();
-    let worker = desk.worker(1, &["q"]);
-    let client = desk.client();
+    let mut harness = Harness::new();
+    let worker = harness.worker(1, &["q"]);
+    let client = harness.client();
     for seq in [0, 5, 5, u32::MAX, 0] {
-        assert_eq!(desk.request(client, ask(seq, "q", "a")), [turn(worker, "a")]);
-        assert_eq!(desk.reply(worker, "a", "b"), [reply(client, seq, "b")]);
+        assert_eq!(harness.request(client, ask(seq, "q", "a")), [turn(worker, "a")]);
+        assert_eq!(harness.reply(worker, "a", "b"), [reply(client, seq, "b")]);
     }
 }
 
@@ -110,52 +113,52 @@ fn a_caller_sees_its_own_numbers_only() {
 /// table live in the one engine, and what it answers about itself is what it did.
 #[test]
 fn one_place_holds_all_state() {
-    let mut desk = Desk::new();
-    let workers = [desk.worker(1, &["q", "mail"]), desk.worker(1, &["mail", "q"])];
-    let clients = [desk.client(), desk.client()];
-    assert_eq!(desk.request(clients[0], ask(1, "q", "a")), [turn(workers[0], "a")]);
-    assert_eq!(desk.request(clients[1], ask(1, "mail", "b")), [turn(workers[1], "b").of("mail")]);
-    assert_eq!(desk.request(clients[0], ask(2, "mail", "c")), []);
-    let view = desk.status();
+    let mut harness = Harness::new();
+    let workers = [harness.worker(1, &["q", "mail"]), harness.worker(1, &["mail", "q"])];
+    let clients = [harness.client(), harness.client()];
+    assert_eq!(harness.request(clients[0], ask(1, "q", "a")), [turn(workers[0], "a")]);
+    assert_eq!(harness.request(clients[1], ask(1, "mail", "b")), [turn(workers[1], "b").of("mail")]);
+    assert_eq!(harness.request(clients[0], ask(2, "mail", "c")), []);
+    let view = harness.status();
     assert_eq!((view.connections, view.workers, view.queues), (4, 2, 2));
     assert_eq!((view.slots, view.slots_used, view.ready, view.in_flight), (2, 2, 1, 2));
     assert_eq!((view.counters.requests, view.counters.deliveries), (3, 2));
-    assert_eq!(desk.reply(workers[0], "a", "A"), [reply(clients[0], 1, "A"), turn(workers[0], "c").of("mail")]);
-    assert_eq!(desk.reply(workers[1], "b", "B"), [reply(clients[1], 1, "B")]);
+    assert_eq!(harness.reply(workers[0], "a", "A"), [reply(clients[0], 1, "A"), turn(workers[0], "c").of("mail")]);
+    assert_eq!(harness.reply(workers[1], "b", "B"), [reply(clients[1], 1, "B")]);
 }
 
 /// Proves S0.1: one connection may be both; its requests may even come back to itself, and end with it.
 #[test]
 fn a_connection_may_be_client_and_worker() {
-    let mut desk = Desk::new();
-    let both = desk.worker(2, &["q"]);
-    assert_eq!(desk.request(both, ask(1, "q", "a")), [turn(both, "a")]);
-    assert_eq!(desk.reply(both, "a", "A"), [reply(both, 1, "A")]);
-    assert_eq!(desk.request(both, ask(2, "q", "b").retries(3)), [turn(both, "b")]);
-    assert_eq!(desk.request(both, ask(3, "other", "c")), []);
-    let other = desk.worker(2, &["q"]);
-    assert_eq!(desk.leave(both), [], "nobody is left to tell");
-    assert_eq!((desk.status().in_flight, desk.status().ready), (0, 0));
-    assert_eq!(desk.rota("q"), crate::views::rota(&[(other, 0)]));
+    let mut harness = Harness::new();
+    let both = harness.worker(2, &["q"]);
+    assert_eq!(harness.request(both, ask(1, "q", "a")), [turn(both, "a")]);
+    assert_eq!(harness.reply(both, "a", "A"), [reply(both, 1, "A")]);
+    assert_eq!(harness.request(both, ask(2, "q", "b").retries(3)), [turn(both, "b")]);
+    assert_eq!(harness.request(both, ask(3, "other", "c")), []);
+    let other = harness.worker(2, &["q"]);
+    assert_eq!(harness.leave(both), [], "nobody is left to tell");
+    assert_eq!((harness.status().in_flight, harness.status().ready), (0, 0));
+    assert_eq!(harness.rota("q"), crate::views::rota(&[(other, 0)]));
 }
 
 /// Proves S0.37: a worker may tell how far it is; only the caller hears it, and only while it waits.
 #[test]
 fn progress_goes_to_the_caller() {
-    let mut desk = Desk::new();
-    let worker = desk.worker(2, &["q"]);
-    let client = desk.client();
-    assert_eq!(desk.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
-    let delivery = desk.held(worker, "a");
+    let mut harness = Harness::new();
+    let worker = harness.worker(2, &["q"]);
+    let client = harness.client();
+    assert_eq!(harness.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
+    let delivery = harness.held(worker, "a");
     let half = |delivery| Input::worker(worker, delivery, WorkerWord::Progress { payload: body("50 %") });
-    assert_eq!(desk.say(half(delivery)), [progress(client, 1, "50 %")]);
+    assert_eq!(harness.say(half(delivery)), [progress(client, 1, "50 %")]);
     assert_eq!(
-        desk.cancel(client, 1),
-        [undelivered(client, 1, Code::Cancelled), desk.stopped(worker, "a", Code::Cancelled),]
+        harness.cancel(client, 1),
+        [undelivered(client, 1, Code::Cancelled), harness.stopped(worker, "a", Code::Cancelled),]
     );
-    assert_eq!(desk.say(half(delivery)), []);
-    let (_, got) = desk.send(client, ask(2, "q", "b"));
+    assert_eq!(harness.say(half(delivery)), []);
+    let (_, got) = harness.send(client, ask(2, "q", "b"));
     assert_eq!(got, [sent(worker, "b")]);
-    let delivery = desk.held(worker, "b");
-    assert_eq!(desk.say(half(delivery)), [], "nobody waits for a send");
+    let delivery = harness.held(worker, "b");
+    assert_eq!(harness.say(half(delivery)), [], "nobody waits for a send");
 }

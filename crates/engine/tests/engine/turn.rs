@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turno_engine::{CallerWord, PeerEffect, Policy, Settings};
 use turno_proto::model::{ConnId, Slots};
 
-use crate::desk::{Desk, ask};
+use crate::harness::{Harness, ask};
 use crate::seen::{Seen, reply, turn};
 use crate::views::rota;
 
@@ -21,9 +21,9 @@ fn taker(seen: &[Seen]) -> Option<ConnId> {
 /// Proves S0.19, S0.20 and I10: the head of the rota gets the message, loses a slot and goes to the end.
 #[test]
 fn the_one_idle_longest_is_next() {
-    let mut desk = Desk::new();
-    let workers = [desk.worker(2, &["q"]), desk.worker(2, &["q"]), desk.worker(2, &["q"])];
-    let client = desk.client();
+    let mut harness = Harness::new();
+    let workers = [harness.worker(2, &["q"]), harness.worker(2, &["q"]), harness.worker(2, &["q"])];
+    let client = harness.client();
     let [a, b, c] = workers;
     for (seq, next, after) in [
         (1, a, [(b, 0), (c, 0), (a, 1)]),
@@ -32,8 +32,8 @@ fn the_one_idle_longest_is_next() {
         (4, a, [(b, 1), (c, 1), (a, 2)]),
         (5, b, [(c, 1), (a, 2), (b, 2)]),
     ] {
-        assert_eq!(desk.request(client, ask(seq, "q", "x")), [turn(next, "x")]);
-        assert_eq!(desk.rota("q"), rota(&after));
+        assert_eq!(harness.request(client, ask(seq, "q", "x")), [turn(next, "x")]);
+        assert_eq!(harness.rota("q"), rota(&after));
     }
 }
 
@@ -41,20 +41,20 @@ fn the_one_idle_longest_is_next() {
 /// with room; if nobody has room the message waits.
 #[test]
 fn passing_over_the_full_keeps_the_order() {
-    let mut desk = Desk::new();
-    let [a, b, c, d] = [1, 3, 1, 3].map(|slots| desk.worker(slots, &["q"]));
-    let client = desk.client();
+    let mut harness = Harness::new();
+    let [a, b, c, d] = [1, 3, 1, 3].map(|slots| harness.worker(slots, &["q"]));
+    let client = harness.client();
     for (seq, next) in [(1, a), (2, b), (3, c), (4, d), (5, b), (6, d), (7, b), (8, d)] {
-        assert_eq!(taker(&desk.request(client, ask(seq, "q", &format!("m{seq}")))), Some(next), "{seq}");
+        assert_eq!(taker(&harness.request(client, ask(seq, "q", &format!("m{seq}")))), Some(next), "{seq}");
     }
-    assert_eq!(desk.rota("q"), rota(&[(a, 1), (c, 1), (b, 3), (d, 3)]));
-    assert_eq!(desk.request(client, ask(9, "q", "m9")), [], "one pass, nobody has room");
-    assert_eq!(desk.rota("q"), rota(&[(a, 1), (c, 1), (b, 3), (d, 3)]), "looking moves nobody");
-    assert_eq!(desk.reply(c, "m3", "r"), [reply(client, 3, "r"), turn(c, "m9")]);
-    assert_eq!(desk.reply(d, "m4", "r"), [reply(client, 4, "r")]);
-    assert_eq!(desk.reply(a, "m1", "r"), [reply(client, 1, "r")]);
-    assert_eq!(taker(&desk.request(client, ask(10, "q", "m10"))), Some(a), "freed last, but idle longest");
-    assert_eq!(taker(&desk.request(client, ask(11, "q", "m11"))), Some(d));
+    assert_eq!(harness.rota("q"), rota(&[(a, 1), (c, 1), (b, 3), (d, 3)]));
+    assert_eq!(harness.request(client, ask(9, "q", "m9")), [], "one pass, nobody has room");
+    assert_eq!(harness.rota("q"), rota(&[(a, 1), (c, 1), (b, 3), (d, 3)]), "looking moves nobody");
+    assert_eq!(harness.reply(c, "m3", "r"), [reply(client, 3, "r"), turn(c, "m9")]);
+    assert_eq!(harness.reply(d, "m4", "r"), [reply(client, 4, "r")]);
+    assert_eq!(harness.reply(a, "m1", "r"), [reply(client, 1, "r")]);
+    assert_eq!(taker(&harness.request(client, ask(10, "q", "m10"))), Some(a), "freed last, but idle longest");
+    assert_eq!(taker(&harness.request(client, ask(11, "q", "m11"))), Some(d));
 }
 
 /// Proves S0.25: with N workers of equal slots M messages are spread so that no two differ by more than one, at
@@ -62,12 +62,12 @@ fn passing_over_the_full_keeps_the_order() {
 #[test]
 fn slow_work_is_spread_evenly() {
     for (count, slots, messages) in [(10, 10, 100), (3, 5, 14), (7, 2, 9), (1, 4, 4)] {
-        let mut desk = Desk::new();
-        let workers: Vec<ConnId> = (0..count).map(|_| desk.worker(slots, &["q"])).collect();
-        let client = desk.client();
+        let mut harness = Harness::new();
+        let workers: Vec<ConnId> = (0..count).map(|_| harness.worker(slots, &["q"])).collect();
+        let client = harness.client();
         let mut got: BTreeMap<ConnId, u32> = workers.iter().map(|worker| (*worker, 0)).collect();
         for seq in 0..messages {
-            let worker = taker(&desk.request(client, ask(seq, "q", "x"))).unwrap();
+            let worker = taker(&harness.request(client, ask(seq, "q", "x"))).unwrap();
             *got.get_mut(&worker).unwrap() += 1;
             let (least, most) = (got.values().min().unwrap(), got.values().max().unwrap());
             assert!(most - least <= 1, "{got:?} after {seq}");
@@ -80,12 +80,12 @@ fn slow_work_is_spread_evenly() {
 /// done exactly 100, everyone is answered once.
 #[test]
 fn a_thousand_requests_over_ten_workers() {
-    let mut desk = Desk::new();
-    let workers: Vec<ConnId> = (0..10).map(|_| desk.worker(10, &["q"])).collect();
-    let client = desk.client();
+    let mut harness = Harness::new();
+    let workers: Vec<ConnId> = (0..10).map(|_| harness.worker(10, &["q"])).collect();
+    let client = harness.client();
     let mut turns = Vec::new();
     for seq in 0..1_000 {
-        turns.extend(desk.request(client, ask(seq, "q", &seq.to_string())));
+        turns.extend(harness.request(client, ask(seq, "q", &seq.to_string())));
     }
     assert_eq!(turns.len(), 100, "as many as there are slots");
     let (mut answers, mut done) = (Vec::new(), BTreeMap::new());
@@ -93,7 +93,7 @@ fn a_thousand_requests_over_ten_workers() {
     while let Some(Seen::Turn(given)) = turns.get(at).cloned() {
         let text = String::from_utf8(given.payload.bytes.to_vec()).unwrap();
         *done.entry(given.worker).or_insert(0) += 1;
-        for seen in desk.reply(given.worker, &text, &text) {
+        for seen in harness.reply(given.worker, &text, &text) {
             if matches!(seen, Seen::Turn(_)) { turns.push(seen) } else { answers.push(seen) }
         }
         at += 1;
@@ -107,24 +107,24 @@ fn a_thousand_requests_over_ten_workers() {
 /// twice.
 #[test]
 fn a_lost_worker_leaves_nothing_unanswered() {
-    let mut desk = Desk::new();
-    let workers: Vec<ConnId> = (0..10).map(|_| desk.worker(10, &["q"])).collect();
-    let client = desk.client();
+    let mut harness = Harness::new();
+    let workers: Vec<ConnId> = (0..10).map(|_| harness.worker(10, &["q"])).collect();
+    let client = harness.client();
     let mut turns = Vec::new();
     for seq in 0..1_000 {
-        turns.extend(desk.request(client, ask(seq, "q", &seq.to_string()).retries(1)));
+        turns.extend(harness.request(client, ask(seq, "q", &seq.to_string()).retries(1)));
     }
     let (lost, mut answers, mut at) = (workers[3], Vec::new(), 0);
     while let Some(Seen::Turn(given)) = turns.get(at).cloned() {
         at += 1;
         if at == 500 {
-            turns.extend(desk.leave(lost));
+            turns.extend(harness.leave(lost));
         }
         if at >= 500 && given.worker == lost {
             continue;
         }
         let text = String::from_utf8(given.payload.bytes.to_vec()).unwrap();
-        for seen in desk.reply(given.worker, &text, &text) {
+        for seen in harness.reply(given.worker, &text, &text) {
             if matches!(seen, Seen::Turn(_)) { turns.push(seen) } else { answers.push(seen) }
         }
     }
@@ -134,7 +134,7 @@ fn a_lost_worker_leaves_nothing_unanswered() {
     });
     let expected: Vec<Seen> = (0..1_000).map(|seq| reply(client, seq, &seq.to_string())).collect();
     assert_eq!(answers, expected);
-    assert_eq!(desk.status().slots_used, 0);
+    assert_eq!(harness.status().slots_used, 0);
 }
 
 /// Proves S0.24: the choice is a policy. The usual one spreads; the other fills the first before the next.
@@ -143,18 +143,18 @@ fn the_policy_can_be_exchanged() {
     for (policy, expected) in
         [(Policy::LeastRecentlyUsed, [0, 1, 2, 0, 1, 2, 0]), (Policy::Fill, [0, 0, 0, 1, 1, 1, 2])]
     {
-        let mut desk = Desk::with(Settings { policy, ..Settings::default() });
-        let workers = [3, 3, 3].map(|slots| desk.worker(slots, &["q"]));
-        let client = desk.client();
-        let got = (0..7).map(|seq| taker(&desk.request(client, ask(seq, "q", &format!("m{seq}")))).unwrap());
+        let mut harness = Harness::with(Settings { policy, ..Settings::default() });
+        let workers = [3, 3, 3].map(|slots| harness.worker(slots, &["q"]));
+        let client = harness.client();
+        let got = (0..7).map(|seq| taker(&harness.request(client, ask(seq, "q", &format!("m{seq}")))).unwrap());
         let got: Vec<ConnId> = got.collect();
         assert_eq!(got, expected.map(|at| workers[at]), "{policy:?}");
-        assert_eq!(desk.reply(workers[0], "m0", "r"), [reply(client, 0, "r")]);
+        assert_eq!(harness.reply(workers[0], "m0", "r"), [reply(client, 0, "r")]);
         let next = match policy {
             Policy::LeastRecentlyUsed => workers[1],
             Policy::Fill => workers[0],
         };
-        assert_eq!(taker(&desk.request(client, ask(8, "q", "x"))), Some(next), "{policy:?}");
+        assert_eq!(taker(&harness.request(client, ask(8, "q", "x"))), Some(next), "{policy:?}");
     }
 }
 
@@ -162,28 +162,28 @@ fn the_policy_can_be_exchanged() {
 /// others.
 #[test]
 fn a_turn_counts_in_every_queue() {
-    let mut desk = Desk::new();
-    let (both, single) = (desk.worker(5, &["q", "mail"]), desk.worker(5, &["q"]));
-    let client = desk.client();
-    assert_eq!(desk.request(client, ask(1, "mail", "a")), [turn(both, "a").of("mail")]);
-    assert_eq!(desk.rota("q"), rota(&[(single, 0), (both, 1)]));
-    assert_eq!(desk.request(client, ask(2, "q", "b")), [turn(single, "b")]);
-    assert_eq!(desk.request(client, ask(3, "q", "c")), [turn(both, "c")]);
+    let mut harness = Harness::new();
+    let (both, single) = (harness.worker(5, &["q", "mail"]), harness.worker(5, &["q"]));
+    let client = harness.client();
+    assert_eq!(harness.request(client, ask(1, "mail", "a")), [turn(both, "a").of("mail")]);
+    assert_eq!(harness.rota("q"), rota(&[(single, 0), (both, 1)]));
+    assert_eq!(harness.request(client, ask(2, "q", "b")), [turn(single, "b")]);
+    assert_eq!(harness.request(client, ask(3, "q", "c")), [turn(both, "c")]);
 }
 
 /// Proves I11 and I10: a worker with several queues that all have a backlog serves them in turn, one message each.
 #[test]
 fn a_freed_worker_serves_its_queues_in_turn() {
-    let mut desk = Desk::new();
-    let client = desk.client();
+    let mut harness = Harness::new();
+    let client = harness.client();
     for (seq, queue) in (1..).zip(["a", "a", "a", "b", "c", "c"]) {
-        assert_eq!(desk.request(client, ask(seq, queue, &format!("{queue}{seq}"))), []);
+        assert_eq!(harness.request(client, ask(seq, queue, &format!("{queue}{seq}"))), []);
     }
-    let (worker, got) = desk.joining(Slots::Limited(0), &["a", "b", "c"]);
+    let (worker, got) = harness.joining(Slots::Limited(0), &["a", "b", "c"]);
     assert_eq!(got, []);
     let order = ["a1", "b4", "c5", "a2", "c6", "a3"];
     let expected: Vec<Seen> = order.iter().map(|text| turn(worker, text).of(&text[..1])).collect();
-    assert_eq!(desk.resize(worker, 6), Ok(expected));
+    assert_eq!(harness.resize(worker, 6), Ok(expected));
 }
 
 /// Proves S0.19, S0.20 and I10 for workers of many queues, which share a rota: they take turns with each other and with
@@ -192,9 +192,9 @@ fn a_freed_worker_serves_its_queues_in_turn() {
 fn workers_of_many_queues_take_turns_like_any_other() {
     let names: Vec<String> = (0..20).map(|number| format!("q{number}")).collect();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut desk = Desk::new();
-    let [a, b, c] = [desk.worker(9, &all), desk.worker(9, &["q3"]), desk.worker(9, &all)];
-    let client = desk.client();
+    let mut harness = Harness::new();
+    let [a, b, c] = [harness.worker(9, &all), harness.worker(9, &["q3"]), harness.worker(9, &all)];
+    let client = harness.client();
     for (seq, queue, next) in [
         (1, "q3", a),
         (2, "q3", b),
@@ -206,10 +206,10 @@ fn workers_of_many_queues_take_turns_like_any_other() {
         (8, "q0", c),
         (9, "q3", b),
     ] {
-        assert_eq!(taker(&desk.request(client, ask(seq, queue, "x"))), Some(next), "{seq}");
+        assert_eq!(taker(&harness.request(client, ask(seq, queue, "x"))), Some(next), "{seq}");
     }
-    assert_eq!(desk.rota("q3"), rota(&[(a, 3), (c, 3), (b, 3)]));
-    assert_eq!(desk.rota("q4"), rota(&[(a, 3), (c, 3)]));
+    assert_eq!(harness.rota("q3"), rota(&[(a, 3), (c, 3), (b, 3)]));
+    assert_eq!(harness.rota("q4"), rota(&[(a, 3), (c, 3)]));
 }
 
 /// Proves S0.21 and I11: what waits in many queues is served round robin as a worker of all of them has room, and one
@@ -218,18 +218,18 @@ fn workers_of_many_queues_take_turns_like_any_other() {
 fn workers_of_many_queues_serve_them_by_turns() {
     let names: Vec<String> = (0..12).map(|number| format!("q{number:02}")).collect();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut desk = Desk::new();
-    let [a, b] = [desk.worker(1, &all), desk.worker(1, &all)];
-    let client = desk.client();
-    assert_eq!(desk.request(client, ask(1, "q00", "one")), [turn(a, "one").of("q00")]);
-    assert_eq!(desk.request(client, ask(2, "q01", "two")), [turn(b, "two").of("q01")]);
+    let mut harness = Harness::new();
+    let [a, b] = [harness.worker(1, &all), harness.worker(1, &all)];
+    let client = harness.client();
+    assert_eq!(harness.request(client, ask(1, "q00", "one")), [turn(a, "one").of("q00")]);
+    assert_eq!(harness.request(client, ask(2, "q01", "two")), [turn(b, "two").of("q01")]);
     for (seq, queue, body) in [(3, "q05", "five"), (4, "q05", "again"), (5, "q02", "few"), (6, "q11", "last")] {
-        assert_eq!(desk.request(client, ask(seq, queue, body)), []);
+        assert_eq!(harness.request(client, ask(seq, queue, body)), []);
     }
-    assert_eq!(desk.cancel_queue(b, "q05"), Ok(vec![]));
-    assert_eq!(desk.reply(b, "two", "r"), [reply(client, 2, "r"), turn(b, "few").of("q02")]);
-    assert_eq!(desk.reply(a, "one", "r"), [reply(client, 1, "r"), turn(a, "five").of("q05")]);
-    assert_eq!(desk.reply(b, "few", "r"), [reply(client, 5, "r"), turn(b, "last").of("q11")]);
-    assert_eq!(desk.reply(b, "last", "r"), [reply(client, 6, "r")], "b has left the queue in which one waits");
-    assert_eq!(desk.consume(b, "q05"), Ok(vec![turn(b, "again").of("q05")]));
+    assert_eq!(harness.cancel_queue(b, "q05"), Ok(vec![]));
+    assert_eq!(harness.reply(b, "two", "r"), [reply(client, 2, "r"), turn(b, "few").of("q02")]);
+    assert_eq!(harness.reply(a, "one", "r"), [reply(client, 1, "r"), turn(a, "five").of("q05")]);
+    assert_eq!(harness.reply(b, "few", "r"), [reply(client, 5, "r"), turn(b, "last").of("q11")]);
+    assert_eq!(harness.reply(b, "last", "r"), [reply(client, 6, "r")], "b has left the queue in which one waits");
+    assert_eq!(harness.consume(b, "q05"), Ok(vec![turn(b, "again").of("q05")]));
 }

@@ -5,13 +5,13 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{BrokerView, ConsumerView, Counters, Explanation, QueueView, WorkerView};
 use turno_proto::model::{Code, ConnId, MessageId};
 
-use crate::desk::Desk;
+use crate::harness::Harness;
 use crate::seen::Seen;
 
 /// Nobody: the engine answers an admin it knows nothing else about.
 const ADMIN: ConnId = ConnId { index: u32::MAX - 1, generation: 1 };
 
-impl Desk {
+impl Harness {
     /// An admin call: its answer, and what else follows from it. What has to be stored before the answer is.
     pub(crate) fn admin(&mut self, call: AdminCall) -> (Result<AdminAnswer, Code>, Vec<Seen>) {
         self.admin_then(call, |group| Input::Persisted { group })

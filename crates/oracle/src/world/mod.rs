@@ -4,8 +4,8 @@ mod broadcasts;
 mod end;
 mod messages;
 mod peers;
+mod queue_settings;
 mod topics;
-mod upkeep;
 
 use turno_engine::{Effect, Engine, Input, NativeEffect, PeerEffect, Settings};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};

@@ -12,7 +12,7 @@ pub enum ClosingReason {
     Stop,
     /// Somebody asked this worker to end at once; what it has goes to others.
     Now,
-    /// The broker stays, but takes and hands out no work until RESUMED. Whoever has another broker goes there.
+    /// The broker stays, but takes and hands out no work until RESUMED. Anyone who has another broker goes there.
     Maintenance,
     /// The broker's maintenance is over: work is welcome again.
     Resumed,

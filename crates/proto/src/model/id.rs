@@ -15,12 +15,12 @@ pub struct ConnId {
     pub generation: u32,
 }
 
-/// One hand-over of a message to a worker: `word` and `seq` of DELIVER, echoed by the frames that settle it.
+/// One job worker-over of a message to a worker: `word` and `seq` of DELIVER, echoed by the frames that settle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Delivery {
     /// Where the broker keeps the message (`word`).
     pub index: u32,
-    /// The number of this hand-over (`seq`); every attempt has a new one.
+    /// The number of this job worker-over (`seq`); every attempt has a new one.
     pub stamp: u32,
 }
 

@@ -350,10 +350,10 @@ pub const FOREMAN_RESET_MS: u64 = 30_000;
 pub const FOREMAN_REISSUE_MS: u64 = 100;
 /// How long a worker is offered nothing after it refused what it has room for.
 pub const FOREMAN_REST_MS: u64 = 1_000;
-/// How long a hand waits for an answer when it asks for the foreman's address, and for a connection there. Longer: it
+/// How long a job worker waits for an answer when it asks for the foreman's address, and for a connection there. Longer: it
 /// tries again after a rest.
 pub const HAND_DIAL_MS: u64 = 5_000;
-/// The first rest of a hand that has lost its foreman; each is twice as long as the one before, a part of it by chance.
+/// The first rest of a job worker that has lost its foreman; each is twice as long as the one before, a part of it by chance.
 pub const HAND_REDIAL_MS_MIN: u64 = 100;
 /// Its longest rest.
 pub const HAND_REDIAL_MS_MAX: u64 = 5_000;
@@ -370,7 +370,7 @@ pub const ROOM_SLOTS_MAX: u32 = 1_000;
 pub const REDIAL_MS: u64 = 1_000;
 /// The same where dialling can do no good before somebody changes something: the broker itself, a second link.
 pub const REDIAL_HOPELESS_MS: u64 = 30_000;
-/// What changed in offers is told at most this often, unless something came back for want of room.
+/// What changed in offers is told at most this often, unless something came back for lack of room.
 pub const OFFER_PAUSE_MS: u64 = 5;
 /// Messages in a row that come back from a link before it is left alone for that queue for a while.
 pub const RETURNS_MAX: u32 = 3;
@@ -393,7 +393,7 @@ pub const OFFERS_MAX: usize = 64;
 pub const LINK_FRAME_BYTES: usize = 1024 * 1024;
 /// By so many bytes a frame over a link may be longer than what clients may send: fields, path and targets.
 pub const LINK_FIELDS_BYTES: usize = 1024;
-/// Bytes of a link's secret. Fewer, or more than [`LINK_SECRET_BYTES_MAX`]: refused, `bad_config`. Whoever can connect gets a
+/// Bytes of a link's secret. Fewer, or more than [`LINK_SECRET_BYTES_MAX`]: refused, `bad_config`. Anyone who can connect gets a
 /// proof to try guesses against at leisure.
 pub const LINK_SECRET_BYTES_MIN: usize = 16;
 /// The most of them.

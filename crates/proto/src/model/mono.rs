@@ -1,4 +1,4 @@
-//! Time as the engine knows it: microseconds since some start, handed in by whoever calls.
+//! Time as the engine knows it: microseconds since some start, handed in by anyone who calls.
 
 use std::fmt;
 use std::num::NonZeroU64;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::limits;
 
-/// A queue's name: 1 to 255 bytes of UTF-8 without control characters or white space, segments parted by
+/// A queue's name: 1 to 255 bytes of UTF-8 without control characters or white space, segments separated by
 /// `.`, no segment empty, and none of the filter signs `*` and `>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueName(Arc<str>);

@@ -245,7 +245,7 @@ fn filter(flags: u8, rest: &[u8]) -> Result<Filter, Code> {
     filter.map_err(|_| Code::BadTopic)
 }
 
-/// The topic is looked at by whoever takes the event; a broker that passes one on has read it before.
+/// The topic is looked at by anyone who takes the event; a broker that passes one on has read it before.
 fn event(flags: u8, rest: &[u8]) -> Result<Event<'_>, Code> {
     let mut reader = Reader::new(rest);
     let length = reader.u8()?;

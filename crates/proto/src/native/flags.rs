@@ -26,7 +26,7 @@ pub const ALONE: u8 = 0x40;
 
 /// SUBSCRIBE, UNSUBSCRIBE: the filter is a prefix of bytes, no pattern.
 pub const PREFIX: u8 = 0x01;
-/// SUBSCRIBE: whoever reads too slowly is disconnected; without it the oldest events are dropped.
+/// SUBSCRIBE: anyone who reads too slowly is disconnected; without it the oldest events are dropped.
 pub const OR_CLOSE: u8 = 0x02;
 /// PUBLISH: to be answered by OK.
 pub const CONFIRM: u8 = 0x01;

@@ -8,8 +8,8 @@ use super::link::{LinkChallenge, LinkHello};
 use super::ring::{RingChallenge, RingHello};
 use super::{Closing, Config, Connect, Kind, Register, Word};
 use crate::model;
-use crate::model::link::{Forward, LinkWord};
-use crate::model::ring::{Publication, RingWord};
+use crate::model::link::{Forward, LinkMessage};
+use crate::model::ring::{Publication, RingMessage};
 use crate::model::{BroadcastEnd, Code, Cost, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
@@ -253,7 +253,7 @@ pub enum Frame<'a> {
     },
     RingPublish(Publication<Event<'a>>),
     /// Any other word of the ring.
-    Ring(Box<RingWord>),
+    Ring(Box<RingMessage>),
 
     LinkHello {
         hello: Box<LinkHello>,
@@ -266,7 +266,7 @@ pub enum Frame<'a> {
     },
     Forward(Box<Forward>),
     /// OFFER, PRESENCE, RELAY, FORWARD_BROADCAST and FORWARD_EVENT.
-    Link(Box<LinkWord>),
+    Link(Box<LinkMessage>),
 
     AdminCall {
         seq: u32,
@@ -278,14 +278,14 @@ pub enum Frame<'a> {
     },
 }
 
-impl From<LinkWord> for Frame<'_> {
-    fn from(word: LinkWord) -> Self {
+impl From<LinkMessage> for Frame<'_> {
+    fn from(word: LinkMessage) -> Self {
         Self::Link(Box::new(word))
     }
 }
 
-impl From<RingWord> for Frame<'_> {
-    fn from(word: RingWord) -> Self {
+impl From<RingMessage> for Frame<'_> {
+    fn from(word: RingMessage) -> Self {
         Self::Ring(Box::new(word))
     }
 }

@@ -20,7 +20,7 @@ use crate::model::{Code, limits};
 
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 32;
-/// Bytes that were never used before. Whoever starts a greeting brings them.
+/// Bytes that were never used before. Anyone who starts a greeting brings them.
 pub type Nonce = [u8; NONCE_BYTES];
 
 const BY_ACCEPTOR: u8 = 1;

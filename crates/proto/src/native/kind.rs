@@ -22,7 +22,7 @@ pub enum Family {
     Session,
     /// Queues and messages.
     Message,
-    /// Events for whoever listens.
+    /// Events for anyone who listens.
     Topic,
     /// What members of a ring say to each other.
     Ring,
@@ -115,7 +115,7 @@ kinds! {
 
     Subscribe = 64, "SUBSCRIBE", ToBroker, "Events whose topics match a filter are wanted.";
     Unsubscribe = 65, "UNSUBSCRIBE", ToBroker, "They are not any more.";
-    Publish = 66, "PUBLISH", ToBroker, "An event for whoever listens.";
+    Publish = 66, "PUBLISH", ToBroker, "An event for anyone who listens.";
     Event = 67, "EVENT", ToPeer, "An event whose topic matches a filter of the connection.";
     EventsDropped = 68, "EVENTS_DROPPED", ToPeer, "So many events were left out here: the connection was read too slowly.";
 
@@ -123,7 +123,7 @@ kinds! {
     RingChallenge = 81, "RING_CHALLENGE", Ring, "Answers RING_HELLO: who the other broker is, and its proof that it knows the secret.";
     RingProof = 82, "RING_PROOF", Ring, "Answers RING_CHALLENGE: the proof of the broker that dialled. The connection is up.";
     NewConn = 83, "NEWCONN", Ring, "A broker wants to be a member; or word of that on its way round.";
-    RetConn = 84, "RETCONN", Ring, "A member sends to this one from now on; or, on its way round, looks for whoever shall send to it.";
+    RetConn = 84, "RETCONN", Ring, "A member sends to this one from now on; or, on its way round, looks for anyone who shall send to it.";
     RingPublish = 85, "RING_PUBLISH", Ring, "A publication on its way round.";
     ServOff = 86, "SERVOFF", Ring, "A member leaves.";
     ShutDwn = 87, "SHUTDWN", Ring, "All members end.";

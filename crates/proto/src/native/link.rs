@@ -12,7 +12,7 @@ use super::frame::Frame;
 use super::reader::Reader;
 use super::{Header, Kind, flags};
 use crate::model::link::{
-    BrokerId, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkWord, Offer, Path, Presence, Relay,
+    BrokerId, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkMessage, Offer, Path, Presence, Relay,
 };
 use crate::model::topic::Event;
 use crate::model::{Code, MessageId, Payload, QueueName, Topic, limits};
@@ -71,7 +71,7 @@ struct Presences<'a> {
     brokers: Cow<'a, [Presence]>,
 }
 
-impl LinkWord {
+impl LinkMessage {
     /// The type of its frame.
     pub(super) const fn kind(&self) -> Kind {
         match self {
@@ -104,13 +104,13 @@ pub fn encode_forward(forward: &Forward, out: &mut Vec<u8>) {
 
 /// Appends the frame of a word.
 #[inline(never)]
-pub fn encode_link_word(word: &LinkWord, out: &mut Vec<u8>) {
+pub fn encode_link_word(word: &LinkMessage, out: &mut Vec<u8>) {
     let kind = word.kind();
     match word {
-        LinkWord::Offers(offers) => write_map(out, kind, 0, &Offers { offers: offers.into() }),
-        LinkWord::Presence(brokers) => write_map(out, kind, 0, &Presences { brokers: brokers.into() }),
-        LinkWord::Relay(relay) => write_map(out, kind, 0, relay),
-        LinkWord::Broadcast(ForwardBroadcast { seq, handle, deadline_ms, no_reply, targets, path, payload }) => {
+        LinkMessage::Offers(offers) => write_map(out, kind, 0, &Offers { offers: offers.into() }),
+        LinkMessage::Presence(brokers) => write_map(out, kind, 0, &Presences { brokers: brokers.into() }),
+        LinkMessage::Relay(relay) => write_map(out, kind, 0, relay),
+        LinkMessage::Broadcast(ForwardBroadcast { seq, handle, deadline_ms, no_reply, targets, path, payload }) => {
             let no_reply = if *no_reply { flags::NO_REPLY } else { 0 };
             let start = begin(out);
             out.extend_from_slice(&deadline_ms.to_le_bytes());
@@ -119,7 +119,7 @@ pub fn encode_link_word(word: &LinkWord, out: &mut Vec<u8>) {
             out.extend_from_slice(&payload.bytes);
             finish(out, start, kind, no_reply | headers_flag(payload), *seq, *handle);
         }
-        LinkWord::Event(ForwardEvent { number, targets, path, event }) => {
+        LinkMessage::Event(ForwardEvent { number, targets, path, event }) => {
             let topic = event.topic.as_str().as_bytes();
             let start = begin(out);
             out.extend_from_slice(&number.to_le_bytes());
@@ -160,11 +160,11 @@ pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<
         Kind::LinkChallenge => return Ok(Frame::LinkChallenge { challenge: read_map(kind, rest)? }),
         Kind::LinkProof => return Ok(Frame::LinkProof { proof: read_map(kind, rest)? }),
         Kind::Forward => return Ok(Frame::Forward(Box::new(forward(header, rest)?))),
-        Kind::Offer => LinkWord::Offers(offers(rest)?),
-        Kind::Presence => LinkWord::Presence(presences(rest)?),
-        Kind::Relay => LinkWord::Relay(relay(rest)?),
-        Kind::ForwardBroadcast => LinkWord::Broadcast(forward_broadcast(header, rest)?),
-        Kind::ForwardEvent => LinkWord::Event(forward_event(header, rest)?),
+        Kind::Offer => LinkMessage::Offers(offers(rest)?),
+        Kind::Presence => LinkMessage::Presence(presences(rest)?),
+        Kind::Relay => LinkMessage::Relay(relay(rest)?),
+        Kind::ForwardBroadcast => LinkMessage::Broadcast(forward_broadcast(header, rest)?),
+        Kind::ForwardEvent => LinkMessage::Event(forward_event(header, rest)?),
         _ => return Err(Code::UnknownType),
     };
     Ok(Frame::Link(Box::new(word)))

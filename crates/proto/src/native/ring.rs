@@ -11,7 +11,7 @@ use super::frame::{Event, Frame, Raw};
 use super::greeting::{Greets, Said};
 use super::reader::Reader;
 use super::{Header, Kind, Proof, VERSION, cut, flags};
-use crate::model::ring::{Circle, Member, NewConn, Origin, Publication, PublicationRef, RetConn, RingWord, Sid};
+use crate::model::ring::{Circle, Member, NewConn, Origin, Publication, PublicationRef, RetConn, RingMessage, Sid};
 use crate::model::topic::EventRef;
 use crate::model::{Code, limits};
 use crate::shape::check_map;
@@ -130,7 +130,7 @@ impl Greets for RingIdentity {
     }
 }
 
-impl RingWord {
+impl RingMessage {
     /// The type of its frame.
     pub(super) const fn kind(&self) -> Kind {
         match self {
@@ -153,13 +153,13 @@ impl RingWord {
 
 /// Appends the frame of a word.
 #[inline(never)]
-pub fn encode_ring_word(word: &RingWord, out: &mut Vec<u8>) {
+pub fn encode_ring_word(word: &RingMessage, out: &mut Vec<u8>) {
     let kind = word.kind();
     match word {
-        RingWord::Publish(publication) => encode_publication(publication.into(), out),
-        RingWord::AskSid => plain(out, kind, 0, 0, 0, &[]),
-        RingWord::FreeSid { sid } => plain(out, kind, flags::FREE, 0, u32::from(sid.get()), &[]),
-        RingWord::RetConn(retconn) => {
+        RingMessage::Publish(publication) => encode_publication(publication.into(), out),
+        RingMessage::AskSid => plain(out, kind, 0, 0, 0, &[]),
+        RingMessage::FreeSid { sid } => plain(out, kind, flags::FREE, 0, u32::from(sid.get()), &[]),
+        RingMessage::RetConn(retconn) => {
             let flags = if matches!(retconn, RetConn::Call { .. }) { flags::CALL } else { 0 };
             write_fields(out, kind, flags, retconn);
         }
@@ -232,7 +232,7 @@ pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<
         Kind::RingSid => free_sid(header, rest)?,
         Kind::RetConn => {
             let name = if header.flags & flags::CALL == 0 { "Open" } else { "Call" };
-            RingWord::RetConn(read_fields(name, rest, 0)?)
+            RingMessage::RetConn(read_fields(name, rest, 0)?)
         }
         Kind::NewConn => read_fields("NewConn", rest, 0)?,
         Kind::ServOff => read_fields("ServOff", rest, 0)?,
@@ -251,32 +251,32 @@ pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<
 }
 
 /// Lists have a limit, and so have addresses.
-fn is_sound(word: &RingWord) -> Result<(), Code> {
+fn is_sound(word: &RingMessage) -> Result<(), Code> {
     match word {
-        RingWord::NewConn(NewConn { joiner: member, .. })
-        | RingWord::RetConn(RetConn::Call { caller: member, .. })
-        | RingWord::Merge { contact: member, .. } => sound(member),
-        RingWord::ServOff { leaver, content, .. } => {
+        RingMessage::NewConn(NewConn { joiner: member, .. })
+        | RingMessage::RetConn(RetConn::Call { caller: member, .. })
+        | RingMessage::Merge { contact: member, .. } => sound(member),
+        RingMessage::ServOff { leaver, content, .. } => {
             sound(leaver)?;
             content.as_deref().map_or(Ok(()), sound)
         }
-        RingWord::Refused { instead, .. } => instead.as_ref().map_or(Ok(()), sound),
-        RingWord::RollCall { members, .. }
-        | RingWord::CaughtUp { members }
-        | RingWord::Probe(Circle { members, .. })
-        | RingWord::Circle(Circle { members, .. }) => all_sound(members),
-        RingWord::Have { had } => {
+        RingMessage::Refused { instead, .. } => instead.as_ref().map_or(Ok(()), sound),
+        RingMessage::RollCall { members, .. }
+        | RingMessage::CaughtUp { members }
+        | RingMessage::Probe(Circle { members, .. })
+        | RingMessage::Circle(Circle { members, .. }) => all_sound(members),
+        RingMessage::Have { had } => {
             if had.len() > limits::RING_ORIGINS_MAX {
                 Err(Code::BadBody)
             } else {
                 Ok(())
             }
         }
-        RingWord::RetConn(RetConn::Open { .. })
-        | RingWord::Publish(_)
-        | RingWord::Shutdown { .. }
-        | RingWord::AskSid
-        | RingWord::FreeSid { .. } => Ok(()),
+        RingMessage::RetConn(RetConn::Open { .. })
+        | RingMessage::Publish(_)
+        | RingMessage::Shutdown { .. }
+        | RingMessage::AskSid
+        | RingMessage::FreeSid { .. } => Ok(()),
     }
 }
 
@@ -295,12 +295,12 @@ fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<Publication<Event<'a>>
     Ok(Publication { origin, seq, after, round, hops, event: Event { topic, payload: raw } })
 }
 
-fn free_sid(header: &Header, rest: &[u8]) -> Result<RingWord, Code> {
+fn free_sid(header: &Header, rest: &[u8]) -> Result<RingMessage, Code> {
     Reader::new(rest).end()?;
     if header.flags & flags::FREE == 0 {
-        return Ok(RingWord::AskSid);
+        return Ok(RingMessage::AskSid);
     }
-    u16::try_from(header.word).map(|sid| RingWord::FreeSid { sid: Sid::new(sid) }).map_err(|_| Code::BadBody)
+    u16::try_from(header.word).map(|sid| RingMessage::FreeSid { sid: Sid::new(sid) }).map_err(|_| Code::BadBody)
 }
 
 /// A map without a long list.

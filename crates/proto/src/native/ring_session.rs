@@ -8,7 +8,7 @@ use super::decode::Fault;
 use super::greeting::{Credentials, Nonce};
 use super::ring::RingIdentity;
 use super::{Frame, Kind};
-use crate::model::ring::{Member, NewConn, RetConn, RingWord};
+use crate::model::ring::{Member, NewConn, RetConn, RingMessage};
 use crate::model::{Code, Mono, limits};
 
 /// What one look at the buffer gave.
@@ -73,10 +73,10 @@ impl Protocol for RingProtocol {
 }
 
 impl RingProtocol {
-    const fn asks_wrong_way(self, word: &RingWord) -> bool {
+    const fn asks_wrong_way(self, word: &RingMessage) -> bool {
         match word {
-            RingWord::AskSid => matches!(self, Self::Sends),
-            RingWord::FreeSid { .. } => !matches!(self, Self::Sends),
+            RingMessage::AskSid => matches!(self, Self::Sends),
+            RingMessage::FreeSid { .. } => !matches!(self, Self::Sends),
             _ => false,
         }
     }
@@ -119,7 +119,7 @@ impl RingSession {
         Self::await_hello(now, (me, nonce, local), RingProtocol::ExpectOpening { numbered: false }, beat_ms)
     }
 
-    /// Appends PING if one is due. It may come earlier by a quarter: whoever looks from time to time would be late otherwise.
+    /// Appends PING if one is due. It may come earlier by a quarter: anyone who looks from time to time would be late otherwise.
     pub fn beat(&mut self, now: Mono, out: &mut Vec<u8>) {
         self.ping(now, self.silence_ms() / u64::from(limits::LIVENESS) * 3 / 4, out);
     }
@@ -150,10 +150,10 @@ fn opens(frame: &Frame<'_>) -> bool {
     let Frame::Ring(word) = frame else { return false };
     matches!(
         **word,
-        RingWord::NewConn(NewConn { content: None, verdict: None, .. })
-            | RingWord::RetConn(RetConn::Open { .. })
-            | RingWord::Probe(_)
-            | RingWord::AskSid
+        RingMessage::NewConn(NewConn { content: None, verdict: None, .. })
+            | RingMessage::RetConn(RetConn::Open { .. })
+            | RingMessage::Probe(_)
+            | RingMessage::AskSid
     )
 }
 

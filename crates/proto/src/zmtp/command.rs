@@ -70,7 +70,7 @@ pub(super) fn short(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(*len))
 }
 
-/// Appends a text with its length in one byte before it. Longer ones are cut: whoever takes names from people checks them.
+/// Appends a text with its length in one byte before it. Longer ones are cut: anyone who takes names from people checks them.
 pub(super) fn put_short(text: &[u8], out: &mut Vec<u8>) {
     let len = u8::try_from(text.len()).unwrap_or(u8::MAX);
     out.push(len);

@@ -1,6 +1,6 @@
 //! Frames of links whose inside is wrong. (Truncated ones of every kind are in `tests/frames.rs`.)
 
-use turno_proto::model::link::{BrokerId, LinkWord, Offer, Path, Presence, Room};
+use turno_proto::model::link::{BrokerId, LinkMessage, Offer, Path, Presence, Room};
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, decode, encode_link_word, flags};
 
@@ -84,7 +84,7 @@ fn path(ids: &[u64]) -> Path {
     Path::new(ids.iter().map(|id| BrokerId::new(*id))).expect("as it should be")
 }
 
-fn inside(word: &LinkWord) -> Vec<u8> {
+fn inside(word: &LinkMessage) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_link_word(word, &mut bytes);
     bytes.split_off(HEADER_LEN)
@@ -96,7 +96,7 @@ fn lists_have_an_end() {
     let room = Room { path: path(&[1, 2, 3, 4, 5, 6, 7, 8]), free: u32::MAX, token: Some(u64::MAX) };
     let queue = "q".repeat(limits::QUEUE_NAME_BYTES_MAX);
     let offer = Offer { queue, held: u32::MAX, rooms: vec![room.clone(); limits::BROKERS_MAX] };
-    let offers = |offers| inside(&LinkWord::Offers(offers));
+    let offers = |offers| inside(&LinkMessage::Offers(offers));
     let longest = offers(vec![offer.clone(); limits::OFFERS_MAX]);
     assert!(longest.len() + HEADER_LEN <= limits::LINK_FRAME_BYTES, "{}", longest.len());
     assert_eq!(code_of(Kind::Offer, 0, &longest), None);
@@ -118,7 +118,7 @@ fn lists_have_an_end() {
         listens: true,
         ring: None,
     };
-    let told = |brokers| inside(&LinkWord::Presence(brokers));
+    let told = |brokers| inside(&LinkMessage::Presence(brokers));
     let longest = told(vec![presence.clone(); limits::BROKERS_MAX]);
     assert!(longest.len() + HEADER_LEN <= limits::LINK_FRAME_BYTES);
     assert_eq!(code_of(Kind::Presence, 0, &longest), None);

@@ -130,7 +130,7 @@ fn what_was_heard_before_is_refused() {
     assert_eq!(again.challenged(challenge).map(|_| ()), Err(Code::LinkRefused));
 }
 
-/// Whoever has only a mirror: an end's own words, and proofs of the other direction, sent back to it.
+/// Anyone who has only a mirror: an end's own words, and proofs of the other direction, sent back to it.
 #[test]
 fn what_is_reflected_is_refused() {
     let (a, b) = (dialler(Some(SECRET)), acceptor(Some(SECRET)));

@@ -1,6 +1,6 @@
 //! Frames of the ring whose inside is wrong. (Truncated ones of every kind are in `tests/frames.rs`.)
 
-use turno_proto::model::ring::{Circle, Had, Member, NewConn, Origin, Publication, RingWord, Sid};
+use turno_proto::model::ring::{Circle, Had, Member, NewConn, Origin, Publication, RingMessage, Sid};
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{Event, Frame, HEADER_LEN, Header, Kind, Raw, decode, flags};
 
@@ -26,16 +26,16 @@ fn lists_have_a_limit() {
     let table = [(limits::RING_MEMBERS_MAX, None), (limits::RING_MEMBERS_MAX + 1, Some(Code::BadBody))];
     for (count, code) in table {
         let circle = Circle { whole: true, members: members(count) };
-        let roll_call = RingWord::RollCall { origin: ORIGIN, number: 1, round: 0, members: members(count) };
+        let roll_call = RingMessage::RollCall { origin: ORIGIN, number: 1, round: 0, members: members(count) };
         assert_eq!(code_of(&Frame::from(roll_call)), code);
-        assert_eq!(code_of(&Frame::from(RingWord::CaughtUp { members: members(count) })), code);
-        assert_eq!(code_of(&Frame::from(RingWord::Probe(circle.clone()))), code);
-        assert_eq!(code_of(&Frame::from(RingWord::Circle(circle))), code);
+        assert_eq!(code_of(&Frame::from(RingMessage::CaughtUp { members: members(count) })), code);
+        assert_eq!(code_of(&Frame::from(RingMessage::Probe(circle.clone()))), code);
+        assert_eq!(code_of(&Frame::from(RingMessage::Circle(circle))), code);
     }
     let table = [(limits::RING_ORIGINS_MAX, None), (limits::RING_ORIGINS_MAX + 1, Some(Code::BadBody))];
     for (count, code) in table {
         let had = vec![Had { origin: ORIGIN, seq: u64::MAX }; count];
-        assert_eq!(code_of(&Frame::from(RingWord::Have { had })), code);
+        assert_eq!(code_of(&Frame::from(RingMessage::Have { had })), code);
     }
 }
 
@@ -64,15 +64,15 @@ fn addresses_have_a_limit() {
     for (member, code) in table {
         let sound = || crate::member(2, 7);
         let newconn = NewConn { joiner: member.clone(), content: None, gap: false, verdict: None, hops: 0 };
-        let refused = RingWord::Refused { code: Code::RingBusy, instead: Some(member.clone()) };
-        let content = RingWord::ServOff { leaver: sound(), content: Some(Box::new(member.clone())), hops: 0 };
+        let refused = RingMessage::Refused { code: Code::RingBusy, instead: Some(member.clone()) };
+        let content = RingMessage::ServOff { leaver: sound(), content: Some(Box::new(member.clone())), hops: 0 };
         let words = [
-            RingWord::NewConn(newconn),
+            RingMessage::NewConn(newconn),
             refused,
             content,
-            RingWord::ServOff { leaver: member.clone(), content: None, hops: 0 },
-            RingWord::Merge { origin: ORIGIN, contact: member.clone(), hops: 0 },
-            RingWord::CaughtUp { members: vec![sound(), member] },
+            RingMessage::ServOff { leaver: member.clone(), content: None, hops: 0 },
+            RingMessage::Merge { origin: ORIGIN, contact: member.clone(), hops: 0 },
+            RingMessage::CaughtUp { members: vec![sound(), member] },
         ];
         for word in words {
             assert_eq!(code_of(&Frame::from(word.clone())), code, "{word:?}");

@@ -1,6 +1,6 @@
 //! Two ends of a ring's connection, byte by byte, and all that may go wrong between them.
 
-use turno_proto::model::ring::{Circle, Errand, NewConn, RetConn, RingWord, Sid};
+use turno_proto::model::ring::{Circle, Errand, NewConn, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, Mono, limits};
 use turno_proto::native::{
     Connect, Credentials, Fault, Frame, Kind, RingIdentity, RingSession, RingStep, VERSION, decode, split,
@@ -47,7 +47,7 @@ fn up(me: Credentials<RingIdentity>) -> (RingSession, RingSession) {
 }
 
 fn open() -> Frame<'static> {
-    Frame::from(RingWord::RetConn(RetConn::Open { errand: Errand::Return }))
+    Frame::from(RingMessage::RetConn(RetConn::Open { errand: Errand::Return }))
 }
 
 /// What was said is one fatal ERROR with that code.
@@ -72,7 +72,8 @@ fn assert_refuses(session: &mut RingSession, bytes: &[u8], code: Code) {
 fn strangers_are_turned_away() {
     let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
     let link = values::all().into_iter().find(|(name, _)| *name == "link_hello").expect("as it should be").1;
-    let strangers = [Frame::Connect { seq: 1, connect }, link, Frame::Ping { seq: 1 }, Frame::from(RingWord::AskSid)];
+    let strangers =
+        [Frame::Connect { seq: 1, connect }, link, Frame::Ping { seq: 1 }, Frame::from(RingMessage::AskSid)];
     for stranger in strangers {
         let mut out = Vec::new();
         let fault = accepted(Some(SECRET), true).step(at(0), &written(&stranger), &mut out).unwrap_err();
@@ -138,8 +139,8 @@ fn only_words_of_the_right_direction_may_come() {
         step(&mut receives, &written(&open()), &mut Vec::new()).expect("as it should be");
         let kind = frame.kind();
         let alive = matches!(kind, Kind::Ping | Kind::Pong | Kind::Error);
-        let asks = frame == Frame::from(RingWord::AskSid);
-        let tells = matches!(&frame, Frame::Ring(word) if matches!(**word, RingWord::FreeSid { .. }));
+        let asks = frame == Frame::from(RingMessage::AskSid);
+        let tells = matches!(&frame, Frame::Ring(word) if matches!(**word, RingMessage::FreeSid { .. }));
         let bytes = written(&frame);
         let check = |session: &mut RingSession, may: bool| {
             let mut out = Vec::new();
@@ -183,10 +184,10 @@ fn an_unknown_word_ends_the_connection() {
 fn one_word_opens_a_connection() {
     let newconn = |content| {
         let (joiner, gap, verdict, hops) = (member(1, 1_700_000_000_000), false, None, 0);
-        Frame::from(RingWord::NewConn(NewConn { joiner, content, gap, verdict, hops }))
+        Frame::from(RingMessage::NewConn(NewConn { joiner, content, gap, verdict, hops }))
     };
-    let probe = Frame::from(RingWord::Probe(Circle { whole: true, members: vec![member(1, 1)] }));
-    for opening in [newconn(None), open(), probe, Frame::from(RingWord::AskSid)] {
+    let probe = Frame::from(RingMessage::Probe(Circle { whole: true, members: vec![member(1, 1)] }));
+    for opening in [newconn(None), open(), probe, Frame::from(RingMessage::AskSid)] {
         let (_, mut receives) = up(dialler(Some(SECRET)));
         let bytes = written(&opening);
         assert_eq!(step(&mut receives, &bytes, &mut Vec::new()), Ok(RingStep::Frame(opening)));
@@ -216,9 +217,9 @@ fn one_word_opens_a_connection() {
 #[test]
 fn who_has_no_number_only_asks_for_one() {
     let (mut sends, mut receives) = up(unnumbered(Some(SECRET)));
-    let asks = written(&Frame::from(RingWord::AskSid));
-    assert_eq!(step(&mut receives, &asks, &mut Vec::new()), Ok(RingStep::Frame(Frame::from(RingWord::AskSid))));
-    let tells = Frame::from(RingWord::FreeSid { sid: Sid::new(3) });
+    let asks = written(&Frame::from(RingMessage::AskSid));
+    assert_eq!(step(&mut receives, &asks, &mut Vec::new()), Ok(RingStep::Frame(Frame::from(RingMessage::AskSid))));
+    let tells = Frame::from(RingMessage::FreeSid { sid: Sid::new(3) });
     assert_eq!(step(&mut sends, &written(&tells), &mut Vec::new()), Ok(RingStep::Frame(tells)));
     for (_, frame) in values::all() {
         if (83..=94).contains(&frame.kind().number()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
 use turno_proto::model::link::{
-    BrokerId, Claim, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkWord, Offer, Path, Presence, Relay,
+    BrokerId, Claim, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkMessage, Offer, Path, Presence, Relay,
     Room,
 };
 use turno_proto::model::topic::Event;
@@ -56,28 +56,28 @@ impl Seed {
         Proof { proof: self.payload.bytes.clone() }
     }
 
-    pub(super) fn offers(&self) -> LinkWord {
+    pub(super) fn offers(&self) -> LinkMessage {
         let room = Room { path: self.path(), free: self.number, token: self.bits[1].then_some(u64::from(self.word)) };
         let rooms = vec![room; usize::from(self.small % 65)];
         let offer = Offer { queue: format!("q{}", self.small), held: self.word, rooms };
-        LinkWord::Offers(vec![offer; usize::from(self.choice % 65)])
+        LinkMessage::Offers(vec![offer; usize::from(self.choice % 65)])
     }
 
-    pub(super) fn relay(&self) -> LinkWord {
+    pub(super) fn relay(&self) -> LinkMessage {
         let (number, token) = (u64::from(self.number), u64::from(self.word));
         let claim = match self.choice % 3 {
             0 => Claim::Ask { queue: format!("q{}", self.small), number },
             1 => Claim::Granted { number, token },
             _ => Claim::Refused { number },
         };
-        LinkWord::Relay(Relay { to: BrokerId::new(token), path: self.path(), claim })
+        LinkMessage::Relay(Relay { to: BrokerId::new(token), path: self.path(), claim })
     }
 
-    pub(super) fn presences(&self) -> LinkWord {
+    pub(super) fn presences(&self) -> LinkMessage {
         let neighbours = self.ids().to_vec();
         let name = self.text.chars().take(20).collect();
         let presence = Presence { path: self.path(), name, neighbours, listens: self.bits[0], ring: None };
-        LinkWord::Presence(vec![presence; usize::from(self.choice % 65)])
+        LinkMessage::Presence(vec![presence; usize::from(self.choice % 65)])
     }
 
     pub(super) fn forward(&self) -> Forward {
@@ -97,8 +97,8 @@ impl Seed {
         }
     }
 
-    pub(super) fn forward_broadcast(&self) -> LinkWord {
-        LinkWord::Broadcast(ForwardBroadcast {
+    pub(super) fn forward_broadcast(&self) -> LinkMessage {
+        LinkMessage::Broadcast(ForwardBroadcast {
             seq: self.seq,
             handle: self.word,
             deadline_ms: self.number,
@@ -109,11 +109,11 @@ impl Seed {
         })
     }
 
-    pub(super) fn forward_event(&self) -> LinkWord {
+    pub(super) fn forward_event(&self) -> LinkMessage {
         let path = Path::new(IDS.to_vec()).expect("few, and none twice");
         let topic = format!("t{}.{}", self.number, self.small).parse().expect("it is one");
         let event = Arc::new(Event { topic, payload: self.payload.clone() });
-        LinkWord::Event(ForwardEvent { number: self.long, targets: self.ids().to_vec(), path, event })
+        LinkMessage::Event(ForwardEvent { number: self.long, targets: self.ids().to_vec(), path, event })
     }
 
     pub(super) fn link_call(&self, choice: u8) -> AdminCall {

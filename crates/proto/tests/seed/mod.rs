@@ -11,7 +11,7 @@ mod topic;
 use proptest::prelude::*;
 use turno_proto::headers;
 use turno_proto::model::job::JobId;
-use turno_proto::model::ring::RingWord;
+use turno_proto::model::ring::RingMessage;
 use turno_proto::model::view::{
     BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, HoldingView, JobsView, MemoryView,
     MessageKind, MessageState, MessageView, QueueSettings, QueueView, Standing, StandingState, StandingView,
@@ -123,11 +123,11 @@ impl Seed {
             Kind::RingHave => self.ring_have().into(),
             Kind::CaughtUp => self.caught_up().into(),
             Kind::RingRefused => self.ring_refused(code).into(),
-            Kind::RingProbe => RingWord::Probe(self.circle()).into(),
-            Kind::RingCircle => RingWord::Circle(self.circle()).into(),
+            Kind::RingProbe => RingMessage::Probe(self.circle()).into(),
+            Kind::RingCircle => RingMessage::Circle(self.circle()).into(),
             Kind::RingMerge => self.merge().into(),
-            Kind::RingSid if first => RingWord::FreeSid { sid: self.sid() }.into(),
-            Kind::RingSid => RingWord::AskSid.into(),
+            Kind::RingSid if first => RingMessage::FreeSid { sid: self.sid() }.into(),
+            Kind::RingSid => RingMessage::AskSid.into(),
             Kind::LinkHello => Frame::LinkHello { hello: Box::new(self.link_hello()) },
             Kind::LinkChallenge => Frame::LinkChallenge { challenge: Box::new(self.link_challenge()) },
             Kind::LinkProof => Frame::LinkProof { proof: self.link_proof() },

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::ring::{
-    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingWord, Sid,
+    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingMessage, Sid,
 };
 use turno_proto::native::{Event, RingChallenge, RingHello};
 
@@ -41,9 +41,9 @@ impl Seed {
         RingChallenge { version, member: self.member(), program, nonce, proof: self.link_proof().proof }
     }
 
-    pub(super) fn newconn(&self, code: Code) -> RingWord {
+    pub(super) fn newconn(&self, code: Code) -> RingMessage {
         let verdict = [None, Some(JoinVerdict::Claimed), Some(JoinVerdict::Refused(code))];
-        RingWord::NewConn(NewConn {
+        RingMessage::NewConn(NewConn {
             joiner: self.member(),
             content: self.bits[1].then(|| self.sid()),
             gap: self.bits[0],
@@ -52,14 +52,14 @@ impl Seed {
         })
     }
 
-    pub(super) fn retconn(&self) -> RingWord {
+    pub(super) fn retconn(&self) -> RingMessage {
         let errands = [Errand::Return, Errand::Join, Errand::Heal, Errand::Left];
         if self.bits[0] {
             let errand = errands[usize::from(self.choice) % errands.len()];
-            return RingWord::RetConn(RetConn::Open { errand });
+            return RingMessage::RetConn(RetConn::Open { errand });
         }
         let content = if self.bits[1] { Fallen::Gap } else { Fallen::Sid(self.sid()) };
-        RingWord::RetConn(RetConn::Call { caller: self.member(), content, hops: self.choice })
+        RingMessage::RetConn(RetConn::Call { caller: self.member(), content, hops: self.choice })
     }
 
     pub(super) fn ring_publish(&self) -> Publication<Event<'_>> {
@@ -68,36 +68,36 @@ impl Seed {
         Publication { origin: self.origin(), seq, after, round, hops: self.choice, event: self.event() }
     }
 
-    pub(super) fn servoff(&self) -> RingWord {
-        RingWord::ServOff { leaver: self.member(), content: self.maybe_member().map(Box::new), hops: self.choice }
+    pub(super) fn servoff(&self) -> RingMessage {
+        RingMessage::ServOff { leaver: self.member(), content: self.maybe_member().map(Box::new), hops: self.choice }
     }
 
-    pub(super) fn shutdwn(&self) -> RingWord {
-        RingWord::Shutdown { origin: self.origin(), hops: self.choice }
+    pub(super) fn shutdwn(&self) -> RingMessage {
+        RingMessage::Shutdown { origin: self.origin(), hops: self.choice }
     }
 
-    pub(super) fn roll_call(&self) -> RingWord {
+    pub(super) fn roll_call(&self) -> RingMessage {
         let (number, round) = (u64::from(self.number), u64::from(self.word));
-        RingWord::RollCall { origin: self.origin(), number, round, members: self.members() }
+        RingMessage::RollCall { origin: self.origin(), number, round, members: self.members() }
     }
 
-    pub(super) fn ring_have(&self) -> RingWord {
-        RingWord::Have { had: vec![Had { origin: self.origin(), seq: self.long }; usize::from(self.small % 1_025)] }
+    pub(super) fn ring_have(&self) -> RingMessage {
+        RingMessage::Have { had: vec![Had { origin: self.origin(), seq: self.long }; usize::from(self.small % 1_025)] }
     }
 
-    pub(super) fn caught_up(&self) -> RingWord {
-        RingWord::CaughtUp { members: self.members() }
+    pub(super) fn caught_up(&self) -> RingMessage {
+        RingMessage::CaughtUp { members: self.members() }
     }
 
-    pub(super) fn ring_refused(&self, code: Code) -> RingWord {
-        RingWord::Refused { code, instead: self.maybe_member() }
+    pub(super) fn ring_refused(&self, code: Code) -> RingMessage {
+        RingMessage::Refused { code, instead: self.maybe_member() }
     }
 
     pub(super) fn circle(&self) -> Circle {
         Circle { whole: self.bits[0], members: self.members() }
     }
 
-    pub(super) fn merge(&self) -> RingWord {
-        RingWord::Merge { origin: self.origin(), contact: self.member(), hops: self.choice }
+    pub(super) fn merge(&self) -> RingMessage {
+        RingMessage::Merge { origin: self.origin(), contact: self.member(), hops: self.choice }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
 use turno_proto::model::link::{
-    BrokerId, Claim, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkWord, Offer, Path, Presence, Relay,
+    BrokerId, Claim, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkMessage, Offer, Path, Presence, Relay,
     Room,
 };
 use turno_proto::model::topic::Event;
@@ -88,15 +88,15 @@ fn told() -> Vec<(&'static str, Frame<'static>)> {
         held: 0,
         rooms: vec![Room { path: path(ONE), free: 1, token: Some(0x0123_4567_89ab_cd00) }],
     };
-    let relay = |claim| Frame::from(LinkWord::Relay(Relay { to: C, path: path(TWO), claim }));
+    let relay = |claim| Frame::from(LinkMessage::Relay(Relay { to: C, path: path(TWO), claim }));
     vec![
-        ("offer", Frame::from(LinkWord::Offers(offers))),
-        ("offer_exclusive", Frame::from(LinkWord::Offers(vec![alone]))),
+        ("offer", Frame::from(LinkMessage::Offers(offers))),
+        ("offer_exclusive", Frame::from(LinkMessage::Offers(vec![alone]))),
         ("relay_ask", relay(Claim::Ask { queue: "q".to_owned(), number: 7 })),
         ("relay_granted", relay(Claim::Granted { number: 7, token: 0x0123_4567_89ab_cd00 })),
         ("relay_refused", relay(Claim::Refused { number: 7 })),
-        ("presence", Frame::from(LinkWord::Presence(brokers))),
-        ("presence_of_nobody", Frame::from(LinkWord::Presence(Vec::new()))),
+        ("presence", Frame::from(LinkMessage::Presence(brokers))),
+        ("presence_of_nobody", Frame::from(LinkMessage::Presence(Vec::new()))),
     ]
 }
 
@@ -148,10 +148,10 @@ fn crossings() -> Vec<(&'static str, Frame<'static>)> {
         ("forward", Frame::Forward(Box::new(forward))),
         ("forward_no_reply", Frame::Forward(Box::new(no_reply))),
         ("forward_send", Frame::Forward(Box::new(send))),
-        ("forward_broadcast", Frame::from(LinkWord::Broadcast(broadcast))),
-        ("forward_broadcast_no_reply", Frame::from(LinkWord::Broadcast(to_all))),
-        ("forward_event", Frame::from(LinkWord::Event(crossing))),
-        ("forward_event_headers", Frame::from(LinkWord::Event(with_headers))),
+        ("forward_broadcast", Frame::from(LinkMessage::Broadcast(broadcast))),
+        ("forward_broadcast_no_reply", Frame::from(LinkMessage::Broadcast(to_all))),
+        ("forward_event", Frame::from(LinkMessage::Event(crossing))),
+        ("forward_event_headers", Frame::from(LinkMessage::Event(with_headers))),
     ]
 }
 

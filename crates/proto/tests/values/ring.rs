@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::ring::{
-    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingWord, Sid,
+    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingMessage, Sid,
 };
 use turno_proto::native::{Event, Frame, Proof, Raw, RingChallenge, RingHello};
 
@@ -59,11 +59,11 @@ const PROOF_OF_1: &str = "b5e62f75570c89ecb35b554eb8ea567de9204dbf88fbc136003061
 fn places() -> Vec<(&'static str, Frame<'static>)> {
     let joins = NewConn { joiner: member(3, 9), content: None, gap: false, verdict: None, hops: 0 };
     let round = NewConn { content: Some(Sid::new(1)), hops: 2, ..joins.clone() };
-    let newconn = |newconn| Frame::from(RingWord::NewConn(newconn));
-    let retconn = |retconn| Frame::from(RingWord::RetConn(retconn));
+    let newconn = |newconn| Frame::from(RingMessage::NewConn(newconn));
+    let retconn = |retconn| Frame::from(RingMessage::RetConn(retconn));
     let open = |errand| retconn(RetConn::Open { errand });
     let call = |content| retconn(RetConn::Call { caller: member(1, 7), content, hops: 3 });
-    let servoff = |content, hops| Frame::from(RingWord::ServOff { leaver: member(2, 5), content, hops });
+    let servoff = |content, hops| Frame::from(RingMessage::ServOff { leaver: member(2, 5), content, hops });
     vec![
         ("newconn", newconn(joins)),
         ("newconn_round", newconn(round.clone())),
@@ -78,7 +78,7 @@ fn places() -> Vec<(&'static str, Frame<'static>)> {
         ("retconn_call_gap", call(Fallen::Gap)),
         ("servoff", servoff(None, 0)),
         ("servoff_content", servoff(Some(Box::new(member(3, 9))), 1)),
-        ("shutdwn", Frame::from(RingWord::Shutdown { origin: origin(1, 7), hops: 1 })),
+        ("shutdwn", Frame::from(RingMessage::Shutdown { origin: origin(1, 7), hops: 1 })),
     ]
 }
 
@@ -109,20 +109,20 @@ fn publications() -> Vec<(&'static str, Frame<'static>)> {
 fn told() -> Vec<(&'static str, Frame<'static>)> {
     let members = vec![member(1, 7), member(2, 5)];
     let circle = Circle { whole: true, members: members.clone() };
-    let roll_call = RingWord::RollCall { origin: origin(1, 7), number: 12, round: 30, members: members.clone() };
+    let roll_call = RingMessage::RollCall { origin: origin(1, 7), number: 12, round: 30, members: members.clone() };
     let had = vec![Had { origin: origin(1, 7), seq: 30 }, Had { origin: origin(500, 1_700_000_000_000), seq: 70_000 }];
-    let refused = RingWord::Refused { code: Code::Elsewhere, instead: Some(member(2, 5)) };
+    let refused = RingMessage::Refused { code: Code::Elsewhere, instead: Some(member(2, 5)) };
     vec![
         ("roll_call", Frame::from(roll_call)),
-        ("ring_have", Frame::from(RingWord::Have { had })),
-        ("ring_have_nothing", Frame::from(RingWord::Have { had: Vec::new() })),
-        ("caught_up", Frame::from(RingWord::CaughtUp { members })),
-        ("ring_refused", Frame::from(RingWord::Refused { code: Code::RingWhole, instead: None })),
+        ("ring_have", Frame::from(RingMessage::Have { had })),
+        ("ring_have_nothing", Frame::from(RingMessage::Have { had: Vec::new() })),
+        ("caught_up", Frame::from(RingMessage::CaughtUp { members })),
+        ("ring_refused", Frame::from(RingMessage::Refused { code: Code::RingWhole, instead: None })),
         ("ring_refused_elsewhere", Frame::from(refused)),
-        ("ring_probe", Frame::from(RingWord::Probe(Circle { whole: false, ..circle.clone() }))),
-        ("ring_circle", Frame::from(RingWord::Circle(circle))),
-        ("ring_merge", Frame::from(RingWord::Merge { origin: origin(3, 9), contact: member(1, 7), hops: 1 })),
-        ("ring_sid", Frame::from(RingWord::AskSid)),
-        ("ring_sid_free", Frame::from(RingWord::FreeSid { sid: Sid::new(4) })),
+        ("ring_probe", Frame::from(RingMessage::Probe(Circle { whole: false, ..circle.clone() }))),
+        ("ring_circle", Frame::from(RingMessage::Circle(circle))),
+        ("ring_merge", Frame::from(RingMessage::Merge { origin: origin(3, 9), contact: member(1, 7), hops: 1 })),
+        ("ring_sid", Frame::from(RingMessage::AskSid)),
+        ("ring_sid_free", Frame::from(RingMessage::FreeSid { sid: Sid::new(4) })),
     ]
 }

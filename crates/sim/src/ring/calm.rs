@@ -25,7 +25,7 @@ impl World {
             }
         }
         for (from, to) in self.wires.cut.clone() {
-            self.mend(from, to);
+            self.reconnect(from, to);
         }
         for lane in self.wires.all.values_mut().flat_map(|wire| &mut wire.lanes) {
             lane.release(self.now);
@@ -99,7 +99,7 @@ impl World {
     }
 
     /// Two with one number are not in one circle.
-    fn twins(&self) -> Option<String> {
+    fn pairs(&self) -> Option<String> {
         let circles = (0..self.brokers.len()).map(|place| self.circle(place));
         let is_double = |circle: &Vec<Place>| {
             let sids: BTreeSet<Sid> = circle.iter().map(|place| self.brokers[*place].sid).collect();
@@ -120,7 +120,7 @@ impl World {
     /// Whether the wires make one circle of all that should be in it, and everyone knows.
     fn complaint(&self) -> Option<String> {
         if self.climate.rogue {
-            return self.twins();
+            return self.pairs();
         }
         let expected = self.expected();
         let sids: BTreeSet<Sid> = expected.iter().map(|place| self.brokers[*place].sid).collect();

@@ -1,6 +1,6 @@
 //! What a node wants done, done to the world.
 
-use turno_engine::ring::{RetConn, RingEffect, RingHostEffect, RingNews, RingPeerEffect, RingWord};
+use turno_engine::ring::{RetConn, RingEffect, RingHostEffect, RingMessage, RingNews, RingPeerEffect};
 use turno_proto::model::ring::Errand;
 use turno_proto::model::{Code, ConnId};
 
@@ -63,23 +63,25 @@ impl World {
         }
     }
 
-    fn note_word(&mut self, place: Place, conn: ConnId, word: &RingWord) {
-        if let RingWord::RetConn(RetConn::Open { errand: Errand::Heal }) = word
+    fn note_word(&mut self, place: Place, conn: ConnId, word: &RingMessage) {
+        if let RingMessage::RetConn(RetConn::Open { errand: Errand::Heal }) = word
             && let (Some(to), Some(node)) = (self.wires.peer(place, conn), &self.brokers[place].node)
         {
             self.oracle.heals(self.brokers[place].life, to, node.next_sid());
         }
         let what = match word {
-            RingWord::NewConn(_) => "newconn",
-            RingWord::RetConn(_) => "retconn",
-            RingWord::ServOff { .. } => "servoff",
-            RingWord::Shutdown { .. } => "shutdwn",
-            RingWord::Have { .. } => "have",
-            RingWord::CaughtUp { .. } => "caught up",
-            RingWord::Refused { .. } => "refused",
-            RingWord::Merge { .. } => "merge",
-            RingWord::Publish(_) | RingWord::RollCall { .. } => return,
-            RingWord::Probe(_) | RingWord::Circle(_) | RingWord::AskSid | RingWord::FreeSid { .. } => "question",
+            RingMessage::NewConn(_) => "newconn",
+            RingMessage::RetConn(_) => "retconn",
+            RingMessage::ServOff { .. } => "servoff",
+            RingMessage::Shutdown { .. } => "shutdwn",
+            RingMessage::Have { .. } => "have",
+            RingMessage::CaughtUp { .. } => "caught up",
+            RingMessage::Refused { .. } => "refused",
+            RingMessage::Merge { .. } => "merge",
+            RingMessage::Publish(_) | RingMessage::RollCall { .. } => return,
+            RingMessage::Probe(_) | RingMessage::Circle(_) | RingMessage::AskSid | RingMessage::FreeSid { .. } => {
+                "question"
+            }
         };
         let to = self.wires.peer(place, conn).map_or(99, |life| self.oracle.place(life) as u64);
         if self.trace.is_aloud() {

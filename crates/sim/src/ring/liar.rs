@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Publication, RingWord};
+use turno_engine::ring::{Publication, RingMessage};
 use turno_proto::model::ring::{Origin, Sid};
 use turno_proto::model::{Code, Payload};
 
@@ -27,7 +27,7 @@ impl World {
         self.send(wire, side, Item::Word(word));
     }
 
-    /// SHUTDWN to the next one, or `fenced` to whoever sends here.
+    /// SHUTDWN to the next one, or `fenced` to anyone who sends here.
     fn end_others(&mut self, liar: Place, outward: (WireId, usize)) {
         let life = self.brokers[liar].life;
         let inward = self.wires.of(liar).into_iter().find(|(wire, side)| {
@@ -36,13 +36,13 @@ impl World {
         });
         match inward {
             Some((wire, side)) if self.rng.once_in(2) => {
-                let word = RingWord::Refused { code: Code::Fenced, instead: None };
+                let word = RingMessage::Refused { code: Code::Fenced, instead: None };
                 self.send(wire, side, Item::Word(word));
             }
             _ => {
                 let origin = self.brokers[liar].node.as_ref().map(|node| node.me().origin);
                 let origin = origin.unwrap_or_else(|| self.nobody());
-                self.send(outward.0, outward.1, Item::Word(RingWord::Shutdown { origin, hops: 0 }));
+                self.send(outward.0, outward.1, Item::Word(RingMessage::Shutdown { origin, hops: 0 }));
             }
         }
     }
@@ -57,7 +57,7 @@ impl World {
         Some((wire, side, open.places[1 - side]))
     }
 
-    pub(super) fn a_lie(&mut self) -> RingWord {
+    pub(super) fn a_lie(&mut self) -> RingMessage {
         let victim = self.rng.index(self.brokers.len());
         let origin = self.brokers[victim].node.as_ref().map(|node| node.me().clone());
         let origin = origin.map_or_else(|| self.nobody(), |member| member.origin);
@@ -67,11 +67,11 @@ impl World {
         let hops = [0, 127, 128, 255][self.rng.index(4)];
         if self.rng.once_in(3) {
             let number = [0, 1, 50, u64::MAX][self.rng.index(4)];
-            return RingWord::RollCall { origin, number, round, members: Vec::new() };
+            return RingMessage::RollCall { origin, number, round, members: Vec::new() };
         }
         let topic = "news".parse().expect("a topic");
         let event = Arc::new(Event { topic, payload: Payload::body(b"a lie".to_vec()) });
-        RingWord::Publish(Publication { origin, seq, after, round, hops, event })
+        RingMessage::Publish(Publication { origin, seq, after, round, hops, event })
     }
 
     pub(super) fn nobody(&mut self) -> Origin {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RetConn, RingInput, RingWord};
+use turno_engine::ring::{Node, RetConn, RingInput, RingMessage};
 use turno_proto::model::ring::view::RingCounters;
 use turno_proto::model::ring::{Fallen, RingState, Sid};
 
@@ -23,7 +23,7 @@ impl Note {
     pub(super) fn of(input: &RingInput, place: Place, wires: &Wires) -> Self {
         match input {
             RingInput::Publish { .. } => Self::Publish,
-            RingInput::Word { conn, word: RingWord::Have { .. } } => {
+            RingInput::Word { conn, word: RingMessage::Have { .. } } => {
                 wires.peer(place, *conn).map_or(Self::Other, Self::Have)
             }
             _ => Self::Other,
@@ -226,7 +226,7 @@ impl Oracle {
     /// A node is about to hear what is said round the ring.
     pub(super) fn hears(&mut self, life: Life, input: &RingInput, next: Option<Sid>) {
         let RingInput::Word {
-            word: RingWord::RetConn(RetConn::Call { caller, content: Fallen::Sid(sid), .. }), ..
+            word: RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(sid), .. }), ..
         } = input
         else {
             return;

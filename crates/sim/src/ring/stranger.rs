@@ -1,7 +1,7 @@
 //! Somebody on the same machine, in a ring without a secret: it dials members, poses as others in any life that it likes, and says what
 //! would end or mislead them. Nobody may end for it, and once it is gone the ring is whole again.
 
-use turno_engine::ring::{JoinVerdict, NewConn, RetConn, RingInput, RingWord};
+use turno_engine::ring::{JoinVerdict, NewConn, RetConn, RingInput, RingMessage};
 use turno_proto::model::ring::{Errand, Fallen, Member, Origin};
 use turno_proto::model::{Code, ConnId};
 
@@ -32,7 +32,7 @@ impl World {
         self.put(victim, RingInput::Accepted { conn, peer: Some(peer) });
         if self.rng.once_in(2) {
             let errand = [Errand::Return, Errand::Heal, Errand::Join, Errand::Left][self.rng.index(4)];
-            let word = RingWord::RetConn(RetConn::Open { errand });
+            let word = RingMessage::RetConn(RetConn::Open { errand });
             self.put(victim, RingInput::Word { conn, word });
         }
         for _ in 0..self.rng.index(4) {
@@ -65,24 +65,24 @@ impl World {
         Member { origin, address: address(place), native: String::new() }
     }
 
-    fn a_posed_word(&mut self, victim: Place) -> RingWord {
+    fn a_posed_word(&mut self, victim: Place) -> RingMessage {
         let (one, other) = (self.somebody(), self.somebody());
         let me = self.brokers[victim].node.as_ref().map(|node| node.me().clone());
         match self.rng.index(9) {
-            0 | 1 => RingWord::Shutdown { origin: one.origin, hops: 0 },
-            2 => RingWord::CaughtUp { members: vec![one, other] },
+            0 | 1 => RingMessage::Shutdown { origin: one.origin, hops: 0 },
+            2 => RingMessage::CaughtUp { members: vec![one, other] },
             3 => {
                 let me = me.unwrap_or_else(|| one.clone());
                 let (origin, number) = (me.origin, self.rng.range(1, 200));
-                RingWord::RollCall { origin, number, round: 0, members: vec![me, one, other] }
+                RingMessage::RollCall { origin, number, round: 0, members: vec![me, one, other] }
             }
-            4 => RingWord::ServOff { leaver: one, content: Some(Box::new(other)), hops: 0 },
-            5 => RingWord::RetConn(RetConn::Call { caller: one, content: Fallen::Gap, hops: 0 }),
-            6 => RingWord::NewConn(NewConn { joiner: one, content: None, gap: false, verdict: None, hops: 0 }),
+            4 => RingMessage::ServOff { leaver: one, content: Some(Box::new(other)), hops: 0 },
+            5 => RingMessage::RetConn(RetConn::Call { caller: one, content: Fallen::Gap, hops: 0 }),
+            6 => RingMessage::NewConn(NewConn { joiner: one, content: None, gap: false, verdict: None, hops: 0 }),
             7 => {
                 let verdict = [None, Some(JoinVerdict::Claimed), Some(JoinVerdict::Refused(Code::Fenced))];
                 let (content, verdict) = (Some(other.origin.sid), verdict[self.rng.index(3)]);
-                RingWord::NewConn(NewConn { joiner: one, content, gap: false, verdict, hops: 0 })
+                RingMessage::NewConn(NewConn { joiner: one, content, gap: false, verdict, hops: 0 })
             }
             _ => self.a_lie(),
         }

@@ -158,10 +158,10 @@ impl World {
     fn cut(&mut self, from: Place, to: Place, millis: u64) {
         self.trace.note(self.now, "cut", from as u64, to as u64);
         self.wires.cut.insert((from, to));
-        self.later(millis, Happening::Mend(from, to));
+        self.later(millis, Happening::Reconnect(from, to));
     }
 
-    pub(super) fn mend(&mut self, from: Place, to: Place) {
+    pub(super) fn reconnect(&mut self, from: Place, to: Place) {
         if self.wires.cut.remove(&(from, to)) {
             self.wake_lanes(to);
         }

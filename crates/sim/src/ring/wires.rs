@@ -1,8 +1,8 @@
-//! Connections between brokers: bytes arrive in order and late, stall, or never come; whoever hears nothing closes.
+//! Connections between brokers: bytes arrive in order and late, stall, or never come; anyone who hears nothing closes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use turno_engine::ring::RingWord;
+use turno_engine::ring::RingMessage;
 use turno_proto::model::ring::Member;
 use turno_proto::model::{ConnId, Mono};
 
@@ -19,11 +19,11 @@ pub(super) const DIALLED: usize = 1;
 /// Something on its way.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    /// The greeting is over: what whoever dialled hears of the other end.
+    /// The greeting is over: what anyone who dialled hears of the other end.
     Dialled(u32, Member),
-    /// The greeting is over: what whoever was dialled hears.
+    /// The greeting is over: what anyone who was dialled hears.
     Accepted(Member),
-    Word(RingWord),
+    Word(RingMessage),
     Ping,
     Fin,
 }
@@ -138,6 +138,6 @@ impl Wires {
     pub(super) fn publications(&self) -> usize {
         let lanes = self.all.values().flat_map(|wire| [(&wire.lanes[0], wire.ends[1]), (&wire.lanes[1], wire.ends[0])]);
         let items = lanes.filter(|(_, end)| end.is_some()).flat_map(|(lane, _)| &lane.items);
-        items.filter(|(_, item)| matches!(item, Item::Word(RingWord::Publish(_)))).count()
+        items.filter(|(_, item)| matches!(item, Item::Word(RingMessage::Publish(_)))).count()
     }
 }

@@ -46,7 +46,7 @@ pub(super) enum Happening {
     DialFailed(Place, Life, u32),
     Publish(Place),
     Resume(Place),
-    Mend(Place, Place),
+    Reconnect(Place, Place),
     Fault,
     Lie,
     /// The stranger comes.
@@ -265,7 +265,7 @@ impl World {
     /// One end closes; the other hears of it, after all that was said before, or instead of it.
     pub(super) fn close(&mut self, wire: WireId, side: usize) {
         if !self.is_calm && self.rng.once_in(8) {
-            // Whoever closes with something unread resets: what was on its way is gone.
+            // Anyone who closes with something unread resets: what was on its way is gone.
             let Some(open) = self.wires.all.get_mut(&wire) else { return };
             let keep = self.rng.index(open.lanes[side].items.len() + 1);
             open.lanes[side].items.truncate(keep);
@@ -428,7 +428,7 @@ impl World {
                 }
             }
             Happening::Resume(place) => self.resume(place),
-            Happening::Mend(from, to) => self.mend(from, to),
+            Happening::Reconnect(from, to) => self.reconnect(from, to),
             Happening::Fault => self.fault(),
             Happening::Lie => self.lie(),
             Happening::Pose => self.pose(),

@@ -107,7 +107,7 @@ impl Head {
         HEAD_BYTES + self.name_len + self.len
     }
 
-    /// What the first bytes of a record say. Nothing is allocated by that: whoever reads on looks for the bytes first.
+    /// What the first bytes of a record say. Nothing is allocated by that: anyone who reads on looks for the bytes first.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let [kind, _, low, high] = *bytes.get(8..)?.first_chunk()?;
         let head = Self {

@@ -371,7 +371,7 @@ impl<F: DiskFile> Uploads<F> {
 }
 
 impl Whole {
-    /// Whether nothing is wrong with a piece, as far as that is known. Whoever reads all of it knows by its hash.
+    /// Whether nothing is wrong with a piece, as far as that is known. Anyone who reads all of it knows by its hash.
     fn is_right(&mut self, id: &UploadId, piece_bytes: u64, from: u64, bytes: &[u8]) -> bool {
         match &mut self.trust {
             Trust::Checked(sums) => {

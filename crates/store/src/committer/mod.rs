@@ -1,14 +1,14 @@
 //! Group commit on a thread of its own. There is no timer: the next batch is what gathered during the last sync.
 //!
 //! The dispatcher encodes operations into [`Committer::batch`] without a lock, says after each group that must be whole
-//! where it ends ([`end_group`](Committer::end_group)), and hands all of it over at the end of its tick
+//! where it ends ([`end_group`](Committer::end_group)), and job workers all of it over at the end of its tick
 //! ([`submit`](Committer::submit)): one lock, a swap of buffers, and a wake-up only if the thread sleeps. Answers come
 //! back in the order of the tickets, as a watermark; `wake` is called when there are new ones.
 //!
 //! The thread also reads records back, so that the store has one owner and needs no lock.
 
-mod hand;
 mod queue;
+mod stepper;
 mod thread;
 
 use std::io;
@@ -23,7 +23,7 @@ use crate::store::{RecordNo, Space, Store};
 use queue::{Gathered, Group, Queue};
 use thread::{Wait, Worker};
 
-pub use hand::{Hand, Turn};
+pub use stepper::{Stepper, Turn};
 
 /// The number of a group: 1, 2, 3 …
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,13 +80,13 @@ impl Committer {
         Ok(Self::new(queue, Some(thread), batch_bytes_max))
     }
 
-    /// The same without a thread: nothing is committed until whoever has the hand says so. For simulations, in which
+    /// The same without a thread: nothing is committed until anyone who has the job worker says so. For simulations, in which
     /// time is not real.
-    pub fn by_hand<S: Store>(store: S) -> (Self, Hand<S>) {
+    pub fn by_hand<S: Store>(store: S) -> (Self, Stepper<S>) {
         let batch_bytes_max = store.capacity().batch_bytes_max;
         let queue = Arc::new(Queue::default());
         let worker = Worker::new(store, Arc::clone(&queue), Wait::Counted(0), Box::new(|| {}));
-        (Self::new(queue, None, batch_bytes_max), Hand::new(worker))
+        (Self::new(queue, None, batch_bytes_max), Stepper::new(worker))
     }
 
     fn new(queue: Arc<Queue>, thread: Option<JoinHandle<()>>, batch_bytes_max: usize) -> Self {

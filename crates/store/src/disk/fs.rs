@@ -48,7 +48,7 @@ impl FsDisk {
         Self { directory, is_read_only: false, _lock: None }
     }
 
-    /// A directory to look at, whoever has it: nothing of it can be changed by this.
+    /// A directory to look at, anyone who has it: nothing of it can be changed by this.
     #[must_use]
     pub const fn to_read(directory: PathBuf) -> Self {
         Self { directory, is_read_only: true, _lock: None }

@@ -106,7 +106,7 @@ impl<D: Disk> Embedded<D> {
         (segment.end - HEADER_BYTES as u64).saturating_sub(self.tables.live_in(segment.slot))
     }
 
-    /// Whether so much of the newest segment is dead that, for want of other room, it is worth to move the rest. A disk
+    /// Whether so much of the newest segment is dead that, for lack of other room, it is worth to move the rest. A disk
     /// of less than two segments has no other room.
     fn head_is_wasted(&self) -> bool {
         self.log.back().is_some_and(|head| self.garbage_in(head) >= self.step_bytes().max(head.end / 4))

@@ -60,7 +60,7 @@ impl Default for Settings {
     }
 }
 
-/// A store on a disk. Whoever opens it owns the directory; see [`FsDisk`](crate::disk::FsDisk).
+/// A store on a disk. Anyone who opens it owns the directory; see [`FsDisk`](crate::disk::FsDisk).
 #[derive(Debug)]
 pub struct Embedded<D: Disk> {
     disk: D,

@@ -83,7 +83,7 @@ impl<D: Disk> Embedded<D> {
     /// Begins a new log.
     fn begin(&mut self) -> Result<(), AppendError> {
         let spare = match self.free.pop_front() {
-            // Whoever made it may have failed to make its name durable: the sign would then outlive the log.
+            // Anyone who made it may have failed to make its name durable: the sign would then outlive the log.
             Some(spare) => {
                 let synced = self.disk.sync_directory();
                 synced.map_err(Failed::to("sync the directory of", &name(spare.slot))).map_err(AppendError::Broken)?;

@@ -145,7 +145,7 @@ fn followers_hear_in_the_order_of_arrival_and_what_is_not_kept() {
     assert!(later.output(&all_of(1), Place::default()).unwrap().arrived > after);
 }
 
-/// The clock is set back while the broker is away: whoever follows a job hears all that comes since, whether something was kept
+/// The clock is set back while the broker is away: anyone who follows a job hears all that comes since, whether something was kept
 /// before, or was in memory only, or nothing came.
 #[test]
 fn followers_miss_nothing_when_the_clock_is_set_back() {

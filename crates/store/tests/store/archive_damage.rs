@@ -71,7 +71,7 @@ fn a_damaged_value_is_lost_alone_and_named() {
         assert!(troubles.iter().any(|one| one.flaw == Flaw::Record && one.file == "output-000001"), "{troubles:?}");
         assert_eq!(archive.troubles(), [], "each is told once");
     }
-    // The worker was not answered, and hands it in again.
+    // The worker was not answered, and job workers it in again.
     let mut archive = open(&disk, [7, 8]);
     archive.put_output(vec![piece(7, 1, 1, 3, b"stsec")]).unwrap();
     assert_eq!(told(&archive, 7).0, [text(0, "first"), text(5, "sec"), lost(8, 2), text(10, "third")]);

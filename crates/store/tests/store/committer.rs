@@ -151,21 +151,21 @@ fn a_store_that_is_away_is_asked_again() {
 #[test]
 fn by_hand_a_batch_is_committed_when_it_is_asked_for() {
     let medium = MemMedium::new();
-    let (mut committer, mut hand) = Committer::by_hand(Mem::open(&medium));
+    let (mut committer, mut stepper) = Committer::by_hand(Mem::open(&medium));
     let mut done = Vec::new();
-    assert_eq!(hand.turn(), Turn::Idle);
+    assert_eq!(stepper.turn(), Turn::Idle);
     medium.fail_next(MemFault::Unavailable);
     committer.batch().put(Space(1), RecordNo(7), b"message");
     committer.submit();
     committer.take_done(&mut done);
     assert_eq!(done, []);
-    assert_eq!(hand.turn(), Turn::Said { waited_ms: ATTEMPT_MS });
+    assert_eq!(stepper.turn(), Turn::Said { waited_ms: ATTEMPT_MS });
     committer.take_done(&mut done);
     assert_eq!(done, [Done::Durable(Ticket(1))]);
     medium.fail_next(MemFault::Fenced);
     committer.batch().delete(RecordNo(7));
     committer.submit();
-    assert_eq!(hand.turn(), Turn::Said { waited_ms: 0 });
+    assert_eq!(stepper.turn(), Turn::Said { waited_ms: 0 });
     done.clear();
     committer.take_done(&mut done);
     assert!(matches!(done[..], [Done::Fatal(CommitError::Fenced { .. })]), "{done:?}");

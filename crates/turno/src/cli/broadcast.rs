@@ -19,7 +19,7 @@ use super::words::count;
 /// Say something to every consumer of a queue and print their replies
 ///
 /// Busy consumers get it too: it takes none of their slots. Each reply is printed as it comes, as NAME: BODY. The last
-/// line, on stderr, tells how many answered and who did not. --timeout is the deadline: whoever has not answered then
+/// line, on stderr, tells how many answered and who did not. --timeout is the deadline: anyone who has not answered then
 /// is told to stop, and the exit status is 124. With consumers that failed or left it is 3. Without consumers there is
 /// nothing to wait for: 0 of 0 is done.
 #[derive(Args, Debug)]

@@ -1,4 +1,4 @@
-//! How an event is printed, whoever it was that waited for it; and what is said of texts that are no topics.
+//! How an event is printed, no matter who it was that waited for it; and what is said of texts that are no topics.
 
 use turno_client::{Event, Filter, Topic, TopicError};
 use turno_proto::model::Code;
@@ -9,7 +9,7 @@ use super::schema::topic::EventDocument;
 use super::schema::{envelope, line};
 use super::shown::escaped;
 
-/// Characters of a text that are repeated to whoever typed it. More: cut.
+/// Characters of a text that are repeated to anyone who typed it. More: cut.
 const SHOWN_CHARS_MAX: usize = 80;
 
 /// The bytes of one event; none where all of them go into one document.

@@ -11,7 +11,7 @@ use turno_proto::model::Code;
 
 use super::error::Failure;
 
-/// Who may use the broker, in one line. There is no authentication: whoever can connect may do everything.
+/// Who may use the broker, in one line. There is no authentication: anyone who can connect may do everything.
 pub(crate) fn access<'a>(tcp: impl Iterator<Item = &'a SocketAddr> + Clone) -> &'static str {
     if tcp.clone().any(|address| !address.ip().is_loopback()) {
         "OPEN TO THE NETWORK, no authentication (--insecure)"

@@ -54,7 +54,7 @@ use std::process::ExitCode;
 
 use turno_broker::config::{Config, Flag, Raw, World};
 
-use crate::hand::guard;
+use crate::job_worker::guard;
 
 use self::error::Failure;
 use self::global::Global;

@@ -184,7 +184,7 @@ impl Output {
     }
 }
 
-/// Bytes as they are, for whoever has no [`Output`].
+/// Bytes as they are, for anyone who has no [`Output`].
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;

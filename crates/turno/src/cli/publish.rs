@@ -1,4 +1,4 @@
-//! `turno pub`: say something to whoever listens.
+//! `turno pub`: say something to anyone who listens.
 
 use bytes::Bytes;
 use clap::Args;
@@ -18,7 +18,7 @@ use super::words::count;
 /// Publish an event: everyone who listens to its topic gets it, now
 ///
 /// Nobody keeps it, and whether anybody listens nobody tells: for what must not be lost there is `turno send`. A topic has
-/// segments parted by dots, as in news.sport.
+/// segments separated by dots, as in news.sport.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[

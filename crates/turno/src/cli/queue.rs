@@ -1,7 +1,7 @@
 //! `turno queue`: what waits, and for whom; dead letters; settings of a queue.
 
 mod dead;
-mod upkeep;
+mod settings;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client};
@@ -33,8 +33,8 @@ enum QueueCommand {
     #[command(visible_aliases = ["info", "get"])]
     Show(ShowArgs),
     Consumers(ConsumersArgs),
-    Set(upkeep::SetArgs),
-    Purge(upkeep::PurgeArgs),
+    Set(settings::SetArgs),
+    Purge(settings::PurgeArgs),
     Dead(dead::DeadArgs),
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn run(args: &QueueArgs, invocation: &Invocation) -> Result<u8, Failu
         QueueCommand::Ls(args) => connect::block_on(list(args, invocation)),
         QueueCommand::Show(args) => connect::block_on(show(&args.queue, invocation)),
         QueueCommand::Consumers(args) => connect::block_on(consumers(&args.queue, invocation)),
-        QueueCommand::Set(args) => connect::block_on(upkeep::set(args, invocation)),
-        QueueCommand::Purge(args) => connect::block_on(upkeep::purge(args, invocation)),
+        QueueCommand::Set(args) => connect::block_on(settings::set(args, invocation)),
+        QueueCommand::Purge(args) => connect::block_on(settings::purge(args, invocation)),
         QueueCommand::Dead(args) => connect::block_on(dead::run(args, invocation)),
     }
 }

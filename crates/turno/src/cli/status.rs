@@ -86,7 +86,7 @@ fn links(broker: &BrokerView) -> String {
     }
 }
 
-/// How much is used, by which part, and what was refused for want of it.
+/// How much is used, by which part, and what was refused for lack of it.
 fn memory(broker: &BrokerView) -> String {
     let MemoryView {
         used, messages, dead, jobs, events, archive, incoming, outgoing, waiting, refused, closed, ..

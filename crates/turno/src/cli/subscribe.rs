@@ -22,7 +22,7 @@ use super::words::count;
 /// Events that wait to be printed. More: they wait in the client, and at last the oldest of them go.
 const PRINTING: usize = 8;
 
-/// How long what is being printed is waited for after a signal: whoever should take it may be stuck.
+/// How long what is being printed is waited for after a signal: anyone who should take it may be stuck.
 const LAST_PRINTING: Duration = Duration::from_secs(1);
 
 /// Listen to topics and print each event as it comes

@@ -1,6 +1,6 @@
 //! How a group ends: by itself, or because it was told to (TERM), and killed where that is not enough.
 //!
-//! Nothing here waits. Whoever attends to a group asks when something is due, and takes a turn then.
+//! Nothing here waits. Anyone who attends to a group asks when something is due, and takes a turn then.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl Ending {
         self.due
     }
 
-    /// Does what is due. True: all was done, and whoever still holds its pipes is out of reach.
+    /// Does what is due. True: all was done, and anyone who still holds its pipes is out of reach.
     pub(crate) fn turn(&mut self, now: Instant, group: &Group) -> bool {
         if now < self.until {
             self.due = Some((now + self.look).min(self.until));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::Child;
 
-/// A process group. Dropped before its end is known, it is killed: whoever stops caring for it must not leave
+/// A process group. Dropped before its end is known, it is killed: anyone who stops caring for it must not leave
 /// a program behind.
 #[derive(Debug)]
 pub(crate) struct Group {

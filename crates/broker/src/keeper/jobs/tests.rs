@@ -282,7 +282,7 @@ fn a_store_brings_jobs_back() {
     let medium = MemMedium::new();
     let mut store = Mem::open(&medium);
     let mut first = engine();
-    let (admin, hand) = (ConnId { index: 0, generation: 1 }, ConnId { index: 1, generation: 1 });
+    let (admin, job_worker) = (ConnId { index: 0, generation: 1 }, ConnId { index: 1, generation: 1 });
     let connected = || Input::Connected { conn: admin, name: String::new(), address: String::new() };
     run(&mut first, &mut store, connected());
     let array = Array { first: 1, count: 1_030, step: 1 };
@@ -290,7 +290,7 @@ fn a_store_brings_jobs_back() {
         JobSpec { after: Vec::new(), hold: false, max_parallel: None, slots: 1, array, ..JobSpec::clone(&job().spec) };
     let call = AdminCall::JobSubmit { spec: Box::new(spec) };
     run(&mut first, &mut store, Input::Admin { conn: admin, seq: 1, call });
-    let event = |event| Input::Foreman { conn: hand, event: Box::new(event) };
+    let event = |event| Input::Foreman { conn: job_worker, event: Box::new(event) };
     run(&mut first, &mut store, event(ForemanEvent::Connected { address: String::new() }));
     let hello = Hello { id: Some("w".to_owned()), slots: 256, ..Hello::default() };
     let mut told = run(&mut first, &mut store, event(ForemanEvent::Hello(hello)));

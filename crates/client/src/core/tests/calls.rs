@@ -88,7 +88,7 @@ fn every_answer_ends_its_call() {
     assert_eq!(rig.core.calls.len(), 1, "only the fourth waits");
 }
 
-/// A job may take days, and whoever waits for its end has no deadline; any other question has.
+/// A job may take days, and anyone who waits for its end has no deadline; any other question has.
 #[test]
 fn who_waits_for_a_job_waits_as_long_as_it_takes() {
     let mut rig = Rig::open(&["a"]);

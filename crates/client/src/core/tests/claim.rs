@@ -76,7 +76,7 @@ fn a_standby_waits_and_takes_over() {
     assert_eq!(rig.events(), [active(12)]);
 }
 
-/// Proves S2.24: a queue that becomes free while the broker is in maintenance is taken as well: whoever does not come is
+/// Proves S2.24: a queue that becomes free while the broker is in maintenance is taken as well: anyone who does not come is
 /// passed over, and would stand in no line when the broker goes on.
 #[test]
 fn a_standby_takes_over_during_maintenance() {

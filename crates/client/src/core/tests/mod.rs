@@ -4,12 +4,12 @@ mod broadcast;
 mod calls;
 mod claim;
 mod dedup;
+mod draining;
 mod dropping;
 mod failover;
 mod greeting;
 mod hostile;
 mod listening;
-mod rear;
 mod worker;
 
 use turno_proto::model::{Code, Cost, Delivery, Limits, MessageId, Mono, Payload, QueueName, Slots, limits};

@@ -342,7 +342,7 @@ fn a_worker_is_at_the_next_broker_while_it_finishes() {
     assert_eq!(frames(&rig.sent()).iter().filter_map(slots).collect::<Vec<_>>(), [Slots::Limited(4)]);
 }
 
-/// One that is stopping, or has a queue to itself, stays until its hands are empty.
+/// One that is stopping, or has a queue to itself, stays until its job workers are empty.
 #[test]
 fn some_workers_stay_with_a_closing_broker() {
     let mut rig = Rig::worker(&["a", "b"], &["q"]);

@@ -15,7 +15,7 @@ use turno_proto::model::{Code, ConnId, Cost, Durability, Payload, QueueName};
 use crate::effect::{DiskEffect, NativeEffect, PeerEffect, Sink};
 use crate::jobs::JobThen;
 use crate::messages::Messages;
-use crate::messages::disk::owed::Owed;
+use crate::messages::disk::pending_writes::PendingWrites;
 use crate::messages::disk::persist::{Persist, Put, Record, Survivor};
 use crate::messages::queues::dead::Grave;
 use crate::messages::queues::line::Cold;
@@ -32,7 +32,7 @@ pub(crate) struct Durable {
     ops: Vec<Change>,
     /// What goes on once a group is stored, in the order of the groups.
     waiting: VecDeque<(u64, Then)>,
-    pub(in crate::messages) owed: Owed,
+    pub(in crate::messages) pending_writes: PendingWrites,
     /// Durable messages there are.
     pub(in crate::messages) len: u64,
 }
@@ -79,7 +79,7 @@ impl Durable {
     }
 
     pub(in crate::messages) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.owed.is_empty()
+        self.waiting.is_empty() && self.pending_writes.is_empty()
     }
 
     /// Something about jobs goes on once the group that is being made is stored.
@@ -125,7 +125,7 @@ impl Durable {
             Then::Begin { index, .. } | Then::Again { index } | Then::Retry { index, .. } => Some(*index),
             Then::Tell { .. } | Then::Set { .. } | Then::Job(_) => None,
         });
-        waiting.chain(self.owed.indexes())
+        waiting.chain(self.pending_writes.indexes())
     }
 }
 
@@ -163,7 +163,7 @@ impl Messages {
             message.flags.set(Flags::MARKED);
             let (serial, attempts, failure) = (message.serial, message.attempts, failure.clone());
             self.durable.note(Persist::Dead { serial, attempts, failure });
-            self.durable.owed.death(self.durable.group + 1, index, serial);
+            self.durable.pending_writes.death(self.durable.group + 1, index, serial);
         }
     }
 
@@ -227,7 +227,7 @@ impl Messages {
     fn persist(&mut self, out: &mut impl Sink) {
         self.durable.group += 1;
         let group = self.durable.group;
-        self.durable.owed.note_ends(group, &self.durable.ops);
+        self.durable.pending_writes.note_ends(group, &self.durable.ops);
         for change in self.durable.ops.drain(..) {
             match change {
                 Change::Put(index) => {
@@ -255,7 +255,7 @@ impl Messages {
     /// repeated.
     #[inline(never)]
     pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) -> Option<JobThen> {
-        self.durable.owed.stored(group);
+        self.durable.pending_writes.stored(group);
         while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
             match then {
                 Then::Begin { index, conn, seq } => {
@@ -319,7 +319,7 @@ impl Messages {
                 Some(Then::Again { index }) => {
                     // It stays away for long, and its queue does not wait for it.
                     let queue = self.returned(index);
-                    self.durable.owed.attempt(index, self.messages[index].serial);
+                    self.durable.pending_writes.attempt(index, self.messages[index].serial);
                     self.note_unused(queue);
                 }
                 Some(Then::Job(then)) => return Some(then),

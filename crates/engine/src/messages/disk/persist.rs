@@ -26,7 +26,7 @@ pub struct Record {
     pub payload: Payload,
 }
 
-/// A new message on its way to the store, lent: whoever writes it down on the spot needs no copy.
+/// A new message on its way to the store, lent: anyone who writes it down on the spot needs no copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
     /// What it belongs to.

@@ -44,7 +44,7 @@ impl Messages {
         self.place_foreign(index, out);
     }
 
-    /// To whoever has room now, here or further on; or back.
+    /// To anyone who has room now, here or further on; or back.
     pub(in crate::messages) fn place_foreign(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
         let queue = message.queue;
@@ -62,7 +62,7 @@ impl Messages {
         self.send_back(index, out);
     }
 
-    /// Back to where it came from, as if it had never come. Whoever sent it knows first what room there is now, or it
+    /// Back to where it came from, as if it had never come. Anyone who sent it knows first what room there is now, or it
     /// would send it again at once.
     fn send_back(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
@@ -97,7 +97,7 @@ impl Messages {
         });
     }
 
-    /// Whoever sent it here gives it up. The worker hears why, as one of the owner's own would.
+    /// Anyone who sent it here gives it up. The worker hears why, as one of the owner's own would.
     pub(crate) fn far_cancelled(&mut self, conn: ConnId, seq: u32, reason: Code, out: &mut impl Sink) {
         let reason = match reason {
             Code::CallerGone | Code::TimedOut => reason,

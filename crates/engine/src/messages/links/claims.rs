@@ -5,12 +5,12 @@
 //! higher tokens. On two sides of a cut two workers may have a queue, never under one token; when the sides meet again
 //! the higher token stays.
 //!
-//! Whoever waits at the broker that had the queue comes first; elsewhere a queue that became free is left alone for a
+//! Anyone who waits at the broker that had the queue comes first; elsewhere a queue that became free is left alone for a
 //! moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::model::link::{BrokerId, Claim, LinkWord, Path, Relay};
+use turno_proto::model::link::{BrokerId, Claim, LinkMessage, Path, Relay};
 use turno_proto::model::{Code, ConnId, Mono, QueueName, limits};
 
 use super::Links;
@@ -144,7 +144,7 @@ impl Messages {
         }
         out.peer(PeerEffect::Link {
             conn: *conn,
-            effect: LinkEffect::Word(Box::new(LinkWord::Relay(Relay { to, path, claim }))),
+            effect: LinkEffect::Word(Box::new(LinkMessage::Relay(Relay { to, path, claim }))),
         });
     }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use turno_proto::model::link::{Forward, ForwardWants, LinkWord, Path};
+use turno_proto::model::link::{Forward, ForwardWants, LinkMessage, Path};
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
 
 use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
-use crate::input::FarWord;
+use crate::input::RemoteMessage;
 use crate::messages::Messages;
 use crate::messages::dispatch::Item;
 use crate::messages::retry::Cause;
@@ -98,7 +98,7 @@ impl Messages {
     }
 
     /// The other end says something about a crossing.
-    pub(crate) fn far_says(&mut self, conn: ConnId, seq: u32, word: FarWord, out: &mut impl Sink) {
+    pub(crate) fn far_says(&mut self, conn: ConnId, seq: u32, word: RemoteMessage, out: &mut impl Sink) {
         let Some(link) = self.links.by_conn.get(&conn) else { return };
         let Some(&index) = link.out.get(&seq) else {
             // It was given up here, and the other end did not know yet.
@@ -107,15 +107,15 @@ impl Messages {
         };
         let delivery = Delivery { index, stamp: seq };
         match word {
-            FarWord::Ack => {
+            RemoteMessage::Ack => {
                 self.note_taken(conn, index);
                 self.ack(conn, delivery, out);
             }
-            FarWord::Fail { permanent, payload } => {
+            RemoteMessage::Fail { permanent, payload } => {
                 self.note_taken(conn, index);
                 self.fail(conn, delivery, permanent, payload, out);
             }
-            FarWord::Caller(word) => match word {
+            RemoteMessage::Caller(word) => match word {
                 CallerWord::Reply { more, payload } => {
                     self.note_taken(conn, index);
                     self.reply(conn, delivery, more, payload, out);
@@ -195,16 +195,16 @@ impl Messages {
     }
 
     /// A word of the other end that is not about one crossing. Returns an event that is for this broker's subscribers.
-    pub(crate) fn link_says(&mut self, conn: ConnId, word: LinkWord, out: &mut impl Sink) -> Option<Arc<Event>> {
+    pub(crate) fn link_says(&mut self, conn: ConnId, word: LinkMessage, out: &mut impl Sink) -> Option<Arc<Event>> {
         if !self.links.is_link(conn) {
             return None;
         }
         match word {
-            LinkWord::Offers(offers) => self.offered(conn, offers, out),
-            LinkWord::Presence(presence) => self.present(conn, presence),
-            LinkWord::Broadcast(broadcast) => self.broadcast_arrived(conn, broadcast, out),
-            LinkWord::Relay(relay) => self.relayed(conn, relay, out),
-            LinkWord::Event(forward) => return self.event_arrived(conn, forward, out),
+            LinkMessage::Offers(offers) => self.offered(conn, offers, out),
+            LinkMessage::Presence(presence) => self.present(conn, presence),
+            LinkMessage::Broadcast(broadcast) => self.broadcast_arrived(conn, broadcast, out),
+            LinkMessage::Relay(relay) => self.relayed(conn, relay, out),
+            LinkMessage::Event(forward) => return self.event_arrived(conn, forward, out),
         }
         None
     }

@@ -2,7 +2,7 @@
 //!
 //! Two brokers have one link. Who dials asks here before it shows who it is, and leaves a link that is there alone, since
 //! messages are on it. If both dialled at the same moment, that of the lower id stays; if one dialled twice, the newer takes
-//! the place of the older, since whoever dials knows what it lost.
+//! the place of the older, since anyone who dials knows what it lost.
 
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ impl Messages {
         }
     }
 
-    /// Dials whoever is due.
+    /// Dials anyone who is due.
     pub(in crate::messages) fn dial_links(&mut self, out: &mut impl Sink) {
         self.links.targets.dial(self.now, out);
     }

@@ -37,8 +37,8 @@ pub(in crate::messages) struct Links {
     foreign: Numbered<Foreign>,
     /// Messages of which something may have to be told.
     changed: BTreeSet<QueueName>,
-    /// Crews whose members' room changed: of all their queues something may have to be told.
-    changed_crews: BTreeSet<u32>,
+    /// Shared rotas whose members' room changed: of all their queues something may have to be told.
+    changed_shared_rotas: BTreeSet<u32>,
     /// Who this broker is in its ring; `None`: it is in none.
     ring: Option<Origin>,
     /// Who can be reached may have to be told.
@@ -148,7 +148,7 @@ impl Links {
             claims: Claims::default(),
             foreign: Numbered::default(),
             changed: BTreeSet::new(),
-            changed_crews: BTreeSet::new(),
+            changed_shared_rotas: BTreeSet::new(),
             ring: None,
             presence_changed: false,
             tell_at: now,
@@ -210,7 +210,7 @@ impl Links {
 
     fn has_news(&self) -> bool {
         !self.by_conn.is_empty()
-            && (self.presence_changed || !self.changed.is_empty() || !self.changed_crews.is_empty())
+            && (self.presence_changed || !self.changed.is_empty() || !self.changed_shared_rotas.is_empty())
     }
 
     /// Whether neighbours are to be told something now.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::link::{BrokerId, LinkWord, Offer, Path, Room};
+use turno_proto::model::link::{BrokerId, LinkMessage, Offer, Path, Room};
 use turno_proto::model::{ConnId, QueueName, limits};
 
 use super::{Far, Links};
@@ -22,9 +22,9 @@ impl Links {
         }
     }
 
-    /// Something changed for all queues of that crew.
-    pub(in crate::messages) fn crew_changed(&mut self, crew: u32) {
-        self.changed_crews.insert(crew);
+    /// Something changed for all queues of that shared rota.
+    pub(in crate::messages) fn shared_rota_changed(&mut self, shared_rota: u32) {
+        self.changed_shared_rotas.insert(shared_rota);
     }
 
     /// Whether somebody here listens to topics; if that is news, everyone is told.
@@ -63,8 +63,8 @@ impl Messages {
         if std::mem::take(&mut self.links.presence_changed) {
             self.tell_presence(out);
         }
-        for crew in std::mem::take(&mut self.links.changed_crews) {
-            for queue in self.crews.queues_of(crew) {
+        for shared_rota in std::mem::take(&mut self.links.changed_shared_rotas) {
+            for queue in self.shared_rotas.queues_of(shared_rota) {
                 let name = self.queues.at(queue).name.clone();
                 self.links.changed.insert(name);
             }
@@ -180,7 +180,7 @@ impl Messages {
             let far = link.far.entry(name.clone()).or_default();
             *far = Far { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
             for (token, broker) in &holders {
-                // Also of a queue that nobody here knows yet: whoever has it here some day has a higher one.
+                // Also of a queue that nobody here knows yet: anyone who has it here some day has a higher one.
                 self.heard_of_token(*token);
                 self.note_holder(&name, *broker);
             }
@@ -203,10 +203,10 @@ impl Messages {
 }
 
 fn tell(conn: ConnId, offers: Vec<Offer>, out: &mut impl Sink) {
-    out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(LinkWord::Offers(offers))) });
+    out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(LinkMessage::Offers(offers))) });
 }
 
-/// Whether whoever was told the one need not be told the other: slots that its own messages take or give back are
+/// Whether anyone who was told the one need not be told the other: slots that its own messages take or give back are
 /// counted at both ends.
 fn counts_the_same(told: &Offer, offer: &Offer, me: BrokerId) -> bool {
     let own = |offer: &Offer| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::link::{BrokerId, LinkWord, Path, Presence};
+use turno_proto::model::link::{BrokerId, LinkMessage, Path, Presence};
 use turno_proto::model::ring::Origin;
 use turno_proto::model::{ConnId, limits};
 
@@ -44,7 +44,10 @@ impl Messages {
             let link = self.links.link_mut(conn);
             if link.told_presence != presence {
                 link.told_presence.clone_from(&presence);
-                out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(LinkWord::Presence(presence))) });
+                out.peer(PeerEffect::Link {
+                    conn,
+                    effect: LinkEffect::Word(Box::new(LinkMessage::Presence(presence))),
+                });
             }
         }
     }

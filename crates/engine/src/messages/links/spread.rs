@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use turno_proto::model::link::{BrokerId, ForwardBroadcast, ForwardEvent, LinkWord, Path, Presence};
+use turno_proto::model::link::{BrokerId, ForwardBroadcast, ForwardEvent, LinkMessage, Path, Presence};
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Broadcast, BroadcastEnd, Code, ConnId, Party, limits};
 
@@ -84,7 +84,7 @@ impl Messages {
             handle
         });
         far.handle = Some(handle);
-        let word = LinkWord::Broadcast(ForwardBroadcast {
+        let word = LinkMessage::Broadcast(ForwardBroadcast {
             seq,
             handle,
             deadline_ms: u32::try_from(left_ms).unwrap_or(u32::MAX),
@@ -164,7 +164,7 @@ impl Messages {
     fn cross_event(&self, shares: Shares, number: u64, path: &Path, event: &Arc<Event>, out: &mut impl Sink) {
         let Some(path) = path.then(self.links.me) else { return };
         for (conn, targets) in shares {
-            let word = LinkWord::Event(ForwardEvent { number, targets, path, event: Arc::clone(event) });
+            let word = LinkMessage::Event(ForwardEvent { number, targets, path, event: Arc::clone(event) });
             out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(word)) });
         }
     }

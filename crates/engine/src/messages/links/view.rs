@@ -20,7 +20,7 @@ const ADDRESS_BYTES_MAX: usize = 300;
 /// How many links there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::messages) struct LinkCounts {
-    /// Those that are up, whoever dialled.
+    /// Those that are up, no matter who dialled.
     pub(in crate::messages) up: u64,
     /// Addresses that links are wanted to.
     pub(in crate::messages) wanted: u64,

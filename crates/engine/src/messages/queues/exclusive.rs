@@ -264,7 +264,7 @@ impl Messages {
         out.peer(PeerEffect::Native { conn, effect: NativeEffect::QueueAvailable { seq, handle: stage.handle } });
     }
 
-    /// Whoever did not take what was kept for it is passed over.
+    /// Anyone who did not take what was kept for it is passed over.
     pub(in crate::messages) fn end_offers(&mut self) {
         while let Some((until, queue)) = self.exclusives.deadlines.first().copied()
             && until <= self.now

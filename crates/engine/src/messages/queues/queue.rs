@@ -42,8 +42,8 @@ pub(in crate::messages) struct Queue {
     consumers: Vec<Option<Consumer>>,
     consumers_len: usize,
     pub(in crate::messages) rota: Rota,
-    /// The crews that consume it beside those in its own rota.
-    pub(in crate::messages) crews: Vec<u32>,
+    /// The shared rotas that consume it beside those in its own rota.
+    pub(in crate::messages) shared_rotas: Vec<u32>,
     /// Handles that point here, of all connections.
     pub(in crate::messages) handles: u32,
     /// The worker kept free for the head of the backlog, which costs more than anyone has free.
@@ -73,7 +73,7 @@ impl Queue {
             consumers: Vec::new(),
             consumers_len: 0,
             rota: Rota::default(),
-            crews: Vec::new(),
+            shared_rotas: Vec::new(),
             handles: 0,
             reserved: None,
             service: Service::default(),

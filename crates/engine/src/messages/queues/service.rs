@@ -90,7 +90,7 @@ impl Queue {
 
     /// Whether the head of this queue would come back too late, so that the slot is better used by what waits behind
     /// it. Never so for the last that waits, nor for one that has more of its time before it than behind it: so
-    /// every queue is served, and its estimate mended, however wrong that is.
+    /// every queue is served, and its estimate fixed, however wrong that is.
     pub(in crate::messages) fn would_be_late(&self, head: &Message, now: Mono) -> bool {
         let Some(deadline) = head.deadline else { return false };
         let left = micros_between(now, deadline);

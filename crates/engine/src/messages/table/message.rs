@@ -59,7 +59,7 @@ impl Flags {
     pub(in crate::messages) const ENDS_WITH_CALLER: u8 = 32;
     /// It came over a link: it is another broker's to keep.
     pub(in crate::messages) const FORWARDED: u8 = 128;
-    /// A waiting request whose caller is gone: it only waits for its end; see `chores`.
+    /// A waiting request whose caller is gone: it only waits for its end; see `deferred`.
     pub(in crate::messages) const ABANDONED: u8 = 64;
 
     pub(in crate::messages) const fn with_headers(headers: bool) -> Self {
@@ -168,7 +168,7 @@ impl Message {
         matches!(self.state, State::Held { streamed: true, .. })
     }
 
-    /// Its worker had at least as much of the time to its deadline as its queue had, and as it did not have: whoever
+    /// Its worker had at least as much of the time to its deadline as its queue had, and as it did not have: anyone who
     /// sent it over a link may say early that its time is over.
     pub(in crate::messages) fn had_fair_time(&self, now: Mono) -> bool {
         let State::Held { age_ms, .. } = self.state else { return false };

@@ -8,7 +8,7 @@
 //!
 //! A dropped worker keeps its connection, its other queues and what it holds. When it consumes the queue again it gets
 //! one delivery at a time, a probe, until it settles one in time; if a probe expires, it is dropped again. A probing
-//! worker stands in the queue's own rota even if it has a crew, because it has other room there than in the others.
+//! worker stands in the queue's own rota even if it has a shared rota, because it has other room there than in the others.
 
 use std::collections::BTreeMap;
 
@@ -221,7 +221,7 @@ impl Messages {
         match record.standings.place(queue) {
             Some(Place::Consumer) => drop(record.standings.0.remove(&queue)),
             Some(Place::Probing { probe: Some(probe), .. }) if probe == index => {
-                let at = record.position_of(queue).expect("whoever is on probation consumes the queue");
+                let at = record.position_of(queue).expect("anyone who is on probation consumes the queue");
                 let consuming = record.consumes[at];
                 self.leave_turns(conn, consuming);
                 self.peers.worker_mut(conn).standings.0.remove(&queue);
@@ -237,16 +237,16 @@ impl Messages {
     pub(in crate::messages) fn next_waiting_but_probes(&self, record: &Worker) -> Option<u32> {
         let round = record.round.at();
         let may_have = |queue: &u32| !self.queues.at(*queue).backlog.is_empty() && !record.standings.has_probe(*queue);
-        if let Some(seat) = record.crew {
-            // A crew knows nothing of its members' probes: one message each, so they starve nobody.
+        if let Some(seat) = record.shared_rota {
+            // A shared rota knows nothing of its members' probes: one message each, so they starve nobody.
             let probe = record.standings.probing().find(may_have);
-            return probe.or_else(|| self.crews[seat.crew].next_waiting(round));
+            return probe.or_else(|| self.shared_rotas[seat.shared_rota].next_waiting(round));
         }
         let (before, after) = record.consumes.split_at(record.consumes.partition_point(|at| at.queue < round));
         after.iter().chain(before).map(|consuming| consuming.queue).find(may_have)
     }
 
-    /// The room of a worker with a crew, shown where it stands by itself; `to_bottom`: it goes to the bottom there, too.
+    /// The room of a worker with a shared rota, shown where it stands by itself; `to_bottom`: it goes to the bottom there, too.
     #[cold]
     pub(in crate::messages) fn show_on_probation(&mut self, worker: ConnId, room: u32, to_bottom: bool) {
         let record = &*self.peers.worker_mut(worker);
@@ -254,7 +254,7 @@ impl Messages {
         for Consuming { queue, number } in record.on_probation() {
             let place = self.queues.at_mut(queue);
             place.rota.show(number, record.shown(room, queue), to_bottom);
-            // Whoever tells neighbours of its crew does not tell them of this queue.
+            // Anyone who tells neighbours of its shared rota does not tell them of this queue.
             if has_links {
                 self.links.queue_changed(&place.name);
             }

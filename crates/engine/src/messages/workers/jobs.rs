@@ -35,28 +35,28 @@ impl Peers {
         worker.deliveries += 1;
         worker.last_used = Some(now);
         worker.turn = turn;
-        self.twin_takes(conn, slots)
+        self.pair_takes(conn, slots)
     }
 
     /// The same for a task that runs there in any case.
     pub(crate) fn take_over_for_task(&mut self, conn: ConnId, slots: u16) -> Option<ConnId> {
         self.worker_mut(conn).take_over(slots);
-        self.twin_takes(conn, slots)
+        self.pair_takes(conn, slots)
     }
 
-    fn twin_takes(&mut self, conn: ConnId, slots: u16) -> Option<ConnId> {
-        let twin = self.worker_mut(conn).twin?;
-        self.worker_mut(twin).twin_took(slots);
-        Some(twin)
+    fn pair_takes(&mut self, conn: ConnId, slots: u16) -> Option<ConnId> {
+        let pair = self.worker_mut(conn).pair?;
+        self.worker_mut(pair).pair_took(slots);
+        Some(pair)
     }
 
     /// A task takes slots of the worker no longer. Returns the worker's other connection, which may have more room.
     pub(crate) fn give_back_of_task(&mut self, conn: ConnId, slots: u16) -> Option<ConnId> {
         let worker = self.worker_mut(conn);
         worker.give_back(slots);
-        let twin = worker.twin?;
-        self.worker_mut(twin).twin_gave(slots);
-        Some(twin)
+        let pair = worker.pair?;
+        self.worker_mut(pair).pair_gave(slots);
+        Some(pair)
     }
 
     /// The worker says how one of its tasks went.
@@ -74,10 +74,10 @@ impl Peers {
 
     /// The connection has an account of its own again, and so has its other one, which is returned.
     pub(crate) fn part(&mut self, conn: ConnId) -> Option<ConnId> {
-        let twin = self.get_mut(conn)?.worker.as_deref_mut()?.part()?;
-        if let Some(worker) = self.get_mut(twin).and_then(|peer| peer.worker.as_deref_mut()) {
+        let pair = self.get_mut(conn)?.worker.as_deref_mut()?.part()?;
+        if let Some(worker) = self.get_mut(pair).and_then(|peer| peer.worker.as_deref_mut()) {
             worker.part();
         }
-        Some(twin)
+        Some(pair)
     }
 }

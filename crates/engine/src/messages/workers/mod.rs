@@ -1,6 +1,5 @@
 //! Workers: registration, slots, and whose turn it is.
 
-pub(in crate::messages) mod crew;
 pub(in crate::messages) mod dropping;
 mod jobs;
 pub(in crate::messages) mod pace;
@@ -8,6 +7,7 @@ pub(crate) mod peer;
 pub(crate) mod policy;
 pub(in crate::messages) mod rota;
 pub(in crate::messages) mod round;
+pub(in crate::messages) mod shared_rota;
 pub(in crate::messages) mod turn;
 mod view;
 pub(crate) mod worker;

@@ -7,9 +7,9 @@ use turno_proto::model::{ConnId, Mono, Slots, limits};
 use crate::messages::losses::Trust;
 use crate::messages::table::chain::{Chain, NIL};
 use crate::messages::table::owned::Owned;
-use crate::messages::workers::crew::Seat;
 use crate::messages::workers::dropping::Standings;
 use crate::messages::workers::round::Round;
+use crate::messages::workers::shared_rota::Seat;
 
 /// One connection.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ pub(crate) struct Worker {
     /// The other end is a broker: what it holds crossed to it.
     pub(in crate::messages) is_link: bool,
     /// The same worker's other connection.
-    pub(in crate::messages) twin: Option<ConnId>,
-    /// Slots in use that the twin took.
+    pub(in crate::messages) pair: Option<ConnId>,
+    /// Slots in use that the paired connection took.
     lent: u32,
     /// No new work: somebody asked for that.
     pub(in crate::messages) draining: bool,
@@ -93,8 +93,8 @@ pub(crate) struct Worker {
     pub(in crate::messages) leaving: bool,
     /// By the number of the queue.
     pub(in crate::messages) consumes: Vec<Consuming>,
-    /// The place in its crew, if it consumes many queues.
-    pub(in crate::messages) crew: Option<Seat>,
+    /// The place in its shared rota, if it consumes many queues.
+    pub(in crate::messages) shared_rota: Option<Seat>,
     /// Where it is in the round over its queues.
     pub(in crate::messages) round: Round,
     /// What counts against it.
@@ -133,12 +133,12 @@ impl Worker {
             limit: slots.as_count(),
             used: 0,
             is_link: false,
-            twin: None,
+            pair: None,
             lent: 0,
             draining: false,
             leaving: false,
             consumes: Vec::new(),
-            crew: None,
+            shared_rota: None,
             round: Round::default(),
             standings: Standings::default(),
             trust: Trust::default(),
@@ -169,8 +169,8 @@ impl Worker {
     }
 
     /// The same worker's other connection.
-    pub(crate) const fn twin(&self) -> Option<ConnId> {
-        self.twin
+    pub(crate) const fn pair(&self) -> Option<ConnId> {
+        self.pair
     }
 
     /// Whether it is kept free for the costly head of a queue.
@@ -248,26 +248,26 @@ impl Worker {
     }
 
     /// Has one account with another connection from now on, over which that much is in use.
-    pub(in crate::messages) fn unite(&mut self, twin: ConnId, used: u32) {
-        (self.twin, self.lent) = (Some(twin), used);
+    pub(in crate::messages) fn unite(&mut self, pair: ConnId, used: u32) {
+        (self.pair, self.lent) = (Some(pair), used);
         self.used += used;
         self.limit = self.slots.as_count().max(self.used);
     }
 
-    /// Has an account of its own from now on. Returns its twin.
+    /// Has an account of its own from now on. Returns its paired connection.
     pub(in crate::messages) fn part(&mut self) -> Option<ConnId> {
         self.used -= std::mem::take(&mut self.lent);
         self.limit = self.slots.as_count().max(self.used);
-        self.twin.take()
+        self.pair.take()
     }
 
-    pub(in crate::messages) fn twin_took(&mut self, cost: u16) {
+    pub(in crate::messages) fn pair_took(&mut self, cost: u16) {
         self.lent += u32::from(cost);
         self.take_over(cost);
     }
 
-    pub(in crate::messages) fn twin_gave(&mut self, cost: u16) {
-        self.lent = self.lent.checked_sub(u32::from(cost)).expect("a twin gives back what it took");
+    pub(in crate::messages) fn pair_gave(&mut self, cost: u16) {
+        self.lent = self.lent.checked_sub(u32::from(cost)).expect("a paired connection gives back what it took");
         self.give_back(cost);
     }
 

@@ -372,7 +372,7 @@ mod tests {
         Shrink,
         SetFree(prop::sample::Index, u32),
         Touch(prop::sample::Index),
-        /// So many turns of whoever is first.
+        /// So many turns of anyone who is first.
         Turn(usize),
     }
 

@@ -15,14 +15,14 @@ use crate::page::page;
 impl Messages {
     /// A worker's connection, and its other one if it has two.
     pub(crate) fn connections_of(&self, conn: ConnId) -> Vec<ConnId> {
-        let twin = self.peers.worker(conn).and_then(|worker| worker.twin);
-        std::iter::once(conn).chain(twin).collect()
+        let pair = self.peers.worker(conn).and_then(|worker| worker.pair);
+        std::iter::once(conn).chain(pair).collect()
     }
 
     /// The other connection of a worker, by which it is not shown: it is shown as the worker for jobs that it is too.
     fn shown_as(&self, conn: ConnId) -> ConnId {
-        let twin = self.peers.worker(conn).and_then(|worker| worker.twin);
-        twin.filter(|_| !self.is_job_worker(conn)).unwrap_or(conn)
+        let pair = self.peers.worker(conn).and_then(|worker| worker.pair);
+        pair.filter(|_| !self.is_job_worker(conn)).unwrap_or(conn)
     }
 
     /// By id, or by name if only one worker has it.
@@ -76,7 +76,7 @@ impl Messages {
             (false, true) => WorkerState::Ready,
             (false, false) => WorkerState::Greeting,
         };
-        let kind = match (peer.is_job_worker, worker.twin) {
+        let kind = match (peer.is_job_worker, worker.pair) {
             (false, _) => WorkerKind::Queue,
             (true, None) => WorkerKind::Job,
             (true, Some(_)) => WorkerKind::Both,

@@ -226,10 +226,10 @@ impl Messages {
         }
         let worker = self.peers.worker_mut(conn);
         let all = std::mem::take(&mut worker.consumes);
-        let has_crew = worker.crew.is_some();
-        self.leave_crew(conn);
+        let has_shared_rota = worker.shared_rota.is_some();
+        self.leave_shared_rota(conn);
         for consuming in all {
-            if !has_crew || self.peers.worker_mut(conn).standings.is_probing(consuming.queue) {
+            if !has_shared_rota || self.peers.worker_mut(conn).standings.is_probing(consuming.queue) {
                 self.leave_turns(conn, consuming);
             }
             self.leave(conn, consuming);

@@ -1,9 +1,9 @@
 //! Neighbours that are lost (S3.18 to S3.25).
 //!
-//! Whoever lost its next one dials it again each second. Whoever lost its predecessor waits for it, then calls for whoever
+//! Anyone who lost its next one dials it again each second. Anyone who lost its predecessor waits for it, then calls for anyone who
 //! sent to it, then for anyone that has nobody to send to, and in the end joins again.
 
-use turno_proto::model::ring::{Fallen, Member, RetConn, RingWord, Sid};
+use turno_proto::model::ring::{Fallen, Member, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, Mono};
 
 use super::sending::{Membership, Next, Purpose};
@@ -122,7 +122,7 @@ impl Node {
         self.previous.lost.as_ref().filter(|_| self.previous.conn.is_none())
     }
 
-    /// The next one, or whoever was tried in its place, cannot be reached or does not want.
+    /// The next one, or anyone who was tried in its place, cannot be reached or does not want.
     pub(super) fn not_healed(&mut self, code: Code, out: &mut Vec<RingEffect>) {
         let (now, retry_ms) = (self.now, self.settings.timers.retry_ms);
         let State::Member(Membership { next: Next::Lost(lost), .. }) = &mut self.state else { return };
@@ -182,7 +182,7 @@ impl Node {
             (lost.called, lost.calls) = (Some(self.now), lost.calls + 1);
         }
         let caller = self.settings.me.clone();
-        self.pass_on(RingWord::RetConn(RetConn::Call { caller, content, hops: 0 }), out);
+        self.pass_on(RingMessage::RetConn(RetConn::Call { caller, content, hops: 0 }), out);
     }
 
     fn look_for_next(&mut self, out: &mut Vec<RingEffect>) {
@@ -244,7 +244,7 @@ impl Node {
             Fallen::Gap => self.state.next().is_none(),
         };
         if !is_meant {
-            self.hop(hops, |hops| RingWord::RetConn(RetConn::Call { caller, content, hops }), out);
+            self.hop(hops, |hops| RingMessage::RetConn(RetConn::Call { caller, content, hops }), out);
         } else if self.may_rewire() {
             let is_return = content == Fallen::Sid(self.sid());
             self.drop_attempt(out);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use turno_proto::model::ring::{JoinVerdict, Member, NewConn, Origin, RingWord, Sid};
+use turno_proto::model::ring::{JoinVerdict, Member, NewConn, Origin, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::{Attempt, Membership};
@@ -176,7 +176,7 @@ impl Node {
         if let State::Joining(joining) = &mut self.state
             && let Some(word) = joining.own_word.take_if(|word| word.content == next)
         {
-            self.pass_on(RingWord::NewConn(NewConn { verdict: Some(JoinVerdict::Claimed), ..word }), out);
+            self.pass_on(RingMessage::NewConn(NewConn { verdict: Some(JoinVerdict::Claimed), ..word }), out);
         }
     }
 
@@ -245,7 +245,7 @@ impl Node {
             Code::RingBusy if joining.is_first && joining.asked.is_some_and(|asked| sid < asked) => {
                 return self.be_alone(out);
             }
-            // Whoever names a member means its ring: another that is known from before is none to try instead.
+            // Anyone who names a member means its ring: another that is known from before is none to try instead.
             Code::WrongSid if !joining.is_first => joining.candidates.clear(),
             _ => {}
         }
@@ -270,7 +270,7 @@ impl Node {
         let code = self.code.unwrap_or(Code::RingDown);
         let State::Joining(joining) = &mut self.state else { return };
         if joining.is_first && self.settings.wait && !matches!(code, Code::Fenced | Code::DuplicateSid) {
-            // Whoever is known meanwhile looked for this one: its ring is the right one, too.
+            // Anyone who is known meanwhile looked for this one: its ring is the right one, too.
             let known = self.roll.others().map(|member| member.address.clone());
             joining.candidates = self.settings.next.iter().cloned().chain(known).collect();
             joining.not_before = self.now.plus_millis(self.settings.timers.retry_ms);

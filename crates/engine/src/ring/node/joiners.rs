@@ -1,9 +1,9 @@
 //! Others that want to be members.
 //!
-//! The joiner asks the member that it wants to send to; word of it goes round; whoever sends to that member sends to the
+//! The joiner asks the member that it wants to send to; word of it goes round; anyone who sends to that member sends to the
 //! joiner from then on, and says so as its last word on the old path (S3.9 to S3.17).
 
-use turno_proto::model::ring::{JoinVerdict, Member, NewConn, RingWord, Sid};
+use turno_proto::model::ring::{JoinVerdict, Member, NewConn, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::sending::{Membership, Next, Purpose};
@@ -126,11 +126,11 @@ impl Node {
         joiner.begun = Some(self.now);
         let (conn, joiner) = (joiner.conn, joiner.member.clone());
         let word = NewConn { joiner, content: Some(sid), gap, verdict: None, hops: 0 };
-        if !self.pass_on(RingWord::NewConn(word), out) {
+        if !self.pass_on(RingMessage::NewConn(word), out) {
             return self.turn_away(conn, Code::RingBusy, None, out);
         }
         let had = self.had();
-        self.say(conn, RingWord::Have { had }, out);
+        self.say(conn, RingMessage::Have { had }, out);
         if gap {
             self.promote_joiner(out);
         }
@@ -152,17 +152,17 @@ impl Node {
         }
         if word.joiner.origin.sid == self.sid() && word.verdict.is_none() {
             word.verdict = Some(JoinVerdict::Refused(Code::DuplicateSid));
-        } else if word.verdict.is_none() && self.has_a_twin(&word.joiner) {
+        } else if word.verdict.is_none() && self.has_a_pair(&word.joiner) {
             word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
         } else if word.verdict.is_none() && self.is_claimed(content, word.gap) {
             return self.claim(word, out);
         }
-        self.hop(word.hops, |hops| RingWord::NewConn(NewConn { hops, ..word }), out);
+        self.hop(word.hops, |hops| RingMessage::NewConn(NewConn { hops, ..word }), out);
     }
 
     /// Whether another with the same number is about to join here. The words of both cross: the later one tries again, and
     /// finds the earlier one in the ring.
-    fn has_a_twin(&self, joiner: &Member) -> bool {
+    fn has_a_pair(&self, joiner: &Member) -> bool {
         let joiners = self.joiners().filter(|other| other.begun.is_some());
         joiners.map(|other| other.member.origin).any(|other| other.sid == joiner.origin.sid && other != joiner.origin)
     }
@@ -176,7 +176,7 @@ impl Node {
     fn claim(&mut self, mut word: NewConn, out: &mut Vec<RingEffect>) {
         if !self.may_rewire() {
             word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
-            self.pass_on(RingWord::NewConn(word), out);
+            self.pass_on(RingMessage::NewConn(word), out);
             return;
         }
         self.drop_attempt(out);
@@ -225,7 +225,7 @@ impl Node {
     }
 
     /// Passes a word on that has been through so many members.
-    pub(super) fn hop(&mut self, hops: u8, word: impl FnOnce(u8) -> RingWord, out: &mut Vec<RingEffect>) {
+    pub(super) fn hop(&mut self, hops: u8, word: impl FnOnce(u8) -> RingMessage, out: &mut Vec<RingEffect>) {
         // In a circle that is known to be whole everyone has heard what has been round twice.
         let most = if self.is_whole() { self.roll.count() * 2 } else { usize::from(limits::RING_HOPS_MAX) };
         if usize::from(hops) >= most.min(usize::from(limits::RING_HOPS_MAX)) {

@@ -18,7 +18,7 @@ const OVERHEAD_BYTES: usize = 64;
 const COPIED_MAX: usize = 1024;
 /// How much memory is taken at a time.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Pieces that are kept for whoever needs one next, at most.
+/// Pieces that are kept for anyone who needs one next, at most.
 const SPARE_MAX: usize = 8;
 
 /// How many bytes an event counts while it is under way.
@@ -273,7 +273,7 @@ mod tests {
         }
         assert_eq!(kept.pieces.len(), 1_000_usize.div_ceil(PIECE_BYTES / 1_000), "997 of payload, three of topic");
         kept.trim(1_000, &mut spare);
-        assert_eq!((kept.pieces.len(), spare.0.len()), (0, SPARE_MAX), "some stay, for whoever is next");
+        assert_eq!((kept.pieces.len(), spare.0.len()), (0, SPARE_MAX), "some stay, for anyone who is next");
         push(&mut kept, &mut spare, 1_001);
         assert_eq!((kept.pieces.len(), spare.0.len()), (1, SPARE_MAX - 1), "such as this one");
         assert_eq!(size_of::<Entry>(), 32, "there are many");

@@ -1,6 +1,6 @@
 //! Leaving (S3.26 to S3.30), and the end of all (S3.42).
 
-use turno_proto::model::ring::{Member, Origin, RingWord, Sid};
+use turno_proto::model::ring::{Member, Origin, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::Purpose;
@@ -30,7 +30,7 @@ impl Node {
         let until = self.now.plus_millis(self.settings.timers.leave_ms);
         self.state = State::Leaving(Leaving { until, next });
         let leaver = self.settings.me.clone();
-        self.pass_on(RingWord::ServOff { leaver, content: None, hops: 0 }, out);
+        self.pass_on(RingMessage::ServOff { leaver, content: None, hops: 0 }, out);
     }
 
     /// It is out: all that was said is written, then the connections end.
@@ -71,7 +71,7 @@ impl Node {
         self.roll.left(leaver.origin);
         let is_next = self.next_peer().is_some_and(|next| next.origin == leaver.origin);
         let Some(successor) = content else { return self.predecessor_leaves(id, leaver, is_next, hops, out) };
-        let word = RingWord::ServOff { leaver, content: Some(successor.clone()), hops: hops.saturating_add(1) };
+        let word = RingMessage::ServOff { leaver, content: Some(successor.clone()), hops: hops.saturating_add(1) };
         if is_next && self.may_rewire() && successor.origin.sid != self.sid() {
             self.drop_attempt(out);
             self.try_for(successor.address, Purpose::Left(Box::new(word)), out);
@@ -91,7 +91,7 @@ impl Node {
             self.be_alone_after(id, out);
         } else {
             let content = Some(Box::new(self.settings.me.clone()));
-            self.hop(hops, |hops| RingWord::ServOff { leaver, content, hops }, out);
+            self.hop(hops, |hops| RingMessage::ServOff { leaver, content, hops }, out);
         }
     }
 
@@ -108,7 +108,7 @@ impl Node {
     pub(super) fn shutdown(&mut self, out: &mut Vec<RingEffect>) {
         if self.settings.has_secret {
             let origin = self.settings.me.origin;
-            self.pass_on(RingWord::Shutdown { origin, hops: 0 }, out);
+            self.pass_on(RingMessage::Shutdown { origin, hops: 0 }, out);
         }
         self.stop(out);
     }
@@ -126,7 +126,7 @@ impl Node {
             return self.disbelieve(Some(origin.sid), "SHUTDWN", out);
         }
         if self.next_peer().is_some_and(|next| next.origin.sid != origin.sid) {
-            self.hop(hops, |hops| RingWord::Shutdown { origin, hops }, out);
+            self.hop(hops, |hops| RingMessage::Shutdown { origin, hops }, out);
         }
         self.stop(out);
     }

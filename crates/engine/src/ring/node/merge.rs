@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::ring::{Circle, Member, Origin, RingWord};
+use turno_proto::model::ring::{Circle, Member, Origin, RingMessage};
 use turno_proto::model::{ConnId, Mono, limits};
 
 use super::states::State;
@@ -37,7 +37,7 @@ impl Search {
         self.probes.retain(|_, probe| *probe != Some(conn));
     }
 
-    /// Those that are only wanted; those that are there are closed by whoever has them.
+    /// Those that are only wanted; those that are there are closed by anyone who has them.
     pub(super) fn drop_all(&mut self, out: &mut Vec<RingEffect>) {
         for (target, _) in std::mem::take(&mut self.probes).into_iter().filter(|(_, conn)| conn.is_none()) {
             out.push(RingEffect::Peer(RingPeerEffect::Forget { target }));
@@ -83,7 +83,7 @@ impl Node {
     /// Another member asks who is here, and tells who is there.
     pub(super) fn probed(&mut self, id: ConnId, theirs: &Circle, out: &mut Vec<RingEffect>) {
         let peer = self.conns.get(&id).and_then(|conn| conn.peer.clone());
-        self.say(id, RingWord::Circle(self.circle()), out);
+        self.say(id, RingMessage::Circle(self.circle()), out);
         self.close(id, None, out);
         if let Some(peer) = peer {
             self.compare(peer, theirs, out);
@@ -112,14 +112,14 @@ impl Node {
         let own = if self.state.is_alone() { Some(self.sid()) } else { self.roll.lowest() };
         if !is_same && lowest.is_some() && lowest < own {
             let origin = self.settings.me.origin;
-            self.pass_on(RingWord::Merge { origin, contact: peer.clone(), hops: 0 }, out);
+            self.pass_on(RingMessage::Merge { origin, contact: peer.clone(), hops: 0 }, out);
             self.go_over(peer, out);
         }
     }
 
     /// MERGE, on its way round.
     pub(super) fn told_to_merge(&mut self, origin: Origin, contact: Member, hops: u8, out: &mut Vec<RingEffect>) {
-        // Whoever has gone over, or is there already, keeps it to itself: the other ring is not meant.
+        // Anyone who has gone over, or is there already, keeps it to itself: the other ring is not meant.
         let is_there = contact.origin.sid == self.sid() || self.roll.member(contact.origin.sid).is_some();
         let is_over = match &self.state {
             State::Joining(joining) => joining.is_placed(),
@@ -130,7 +130,7 @@ impl Node {
             return;
         }
         let word = contact.clone();
-        self.hop(hops, |hops| RingWord::Merge { origin, contact: word, hops }, out);
+        self.hop(hops, |hops| RingMessage::Merge { origin, contact: word, hops }, out);
         if !matches!(self.state, State::Joining(_)) {
             self.go_over(contact, out);
         }

@@ -44,7 +44,7 @@ use self::receiving::Previous;
 use self::roll::Roll;
 use self::states::State;
 pub use self::states::{TRANSITIONS, Why};
-use super::{RingEffect, RingHostEffect, RingInput, RingNews, RingPeerEffect, RingSettings, RingWord};
+use super::{RingEffect, RingHostEffect, RingInput, RingMessage, RingNews, RingPeerEffect, RingSettings};
 
 /// How long a connection may be there without a word, in attempts to dial.
 const FRESH_DIALS: u64 = 3;
@@ -149,7 +149,7 @@ impl Node {
         self.roll.look_at_clock(self.now);
         match input {
             RingInput::Publish { event } => return self.publish_value(&event, out),
-            RingInput::Word { conn, word: RingWord::Publish(publication) } => {
+            RingInput::Word { conn, word: RingMessage::Publish(publication) } => {
                 return self.pass_value(conn, &publication, out);
             }
             RingInput::Dialled { target, conn, peer } => self.dialled(target, conn, peer, out),
@@ -201,52 +201,54 @@ impl Node {
     }
 
     /// A word on its way round, or about a connection.
-    fn hear(&mut self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
+    fn hear(&mut self, conn: ConnId, word: RingMessage, out: &mut Vec<RingEffect>) {
         let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
         // Of a leaver that leaves this one alone only publications are of use: the ring that it speaks of is over.
         if self.state.is_alone() && role == Role::Draining {
             return;
         }
         match word {
-            RingWord::RollCall { origin, number, round, members } if role.is_heard() => {
+            RingMessage::RollCall { origin, number, round, members } if role.is_heard() => {
                 self.called(conn, origin, number, round, members, out);
             }
-            RingWord::NewConn(word) if role == Role::Fresh && word.content.is_none() => self.asked_to_join(conn, out),
-            RingWord::NewConn(word) if role.is_heard() => self.somebody_joins(conn, word, out),
-            RingWord::RetConn(RetConn::Open { errand }) if role == Role::Fresh => self.opened(conn, errand, out),
-            RingWord::RetConn(RetConn::Call { caller, content, hops }) if role.is_heard() => {
+            RingMessage::NewConn(word) if role == Role::Fresh && word.content.is_none() => {
+                self.asked_to_join(conn, out)
+            }
+            RingMessage::NewConn(word) if role.is_heard() => self.somebody_joins(conn, word, out),
+            RingMessage::RetConn(RetConn::Open { errand }) if role == Role::Fresh => self.opened(conn, errand, out),
+            RingMessage::RetConn(RetConn::Call { caller, content, hops }) if role.is_heard() => {
                 self.somebody_calls(caller, content, hops, out);
             }
-            RingWord::ServOff { leaver, content, hops } if role.is_heard() => {
+            RingMessage::ServOff { leaver, content, hops } if role.is_heard() => {
                 self.somebody_leaves(conn, leaver, content, hops, out);
             }
-            RingWord::Shutdown { origin, hops } if role.is_heard() => self.shut_down_by(origin, hops, out),
-            RingWord::Merge { origin, contact, hops } if role.is_heard() => {
+            RingMessage::Shutdown { origin, hops } if role.is_heard() => self.shut_down_by(origin, hops, out),
+            RingMessage::Merge { origin, contact, hops } if role.is_heard() => {
                 self.told_to_merge(origin, contact, hops, out)
             }
-            RingWord::CaughtUp { members } if role.is_heard() => self.caught_up(conn, members),
-            RingWord::Have { had } if role == Role::Opening => self.welcomed(conn, had, out),
-            RingWord::Refused { code, instead } if matches!(role, Role::Opening | Role::Next | Role::Retired) => {
+            RingMessage::CaughtUp { members } if role.is_heard() => self.caught_up(conn, members),
+            RingMessage::Have { had } if role == Role::Opening => self.welcomed(conn, had, out),
+            RingMessage::Refused { code, instead } if matches!(role, Role::Opening | Role::Next | Role::Retired) => {
                 self.refused(conn, code, instead, out);
             }
-            RingWord::Probe(circle) if role == Role::Fresh => self.probed(conn, &circle, out),
-            RingWord::Circle(circle) if role == Role::Probe => self.found(conn, &circle, out),
-            RingWord::AskSid if role == Role::Fresh => self.asked_for_sid(conn, out),
+            RingMessage::Probe(circle) if role == Role::Fresh => self.probed(conn, &circle, out),
+            RingMessage::Circle(circle) if role == Role::Probe => self.found(conn, &circle, out),
+            RingMessage::AskSid if role == Role::Fresh => self.asked_for_sid(conn, out),
             // What was under way when the role changed. A peer that says what it never may is ended by the session.
-            RingWord::RollCall { .. }
-            | RingWord::NewConn(_)
-            | RingWord::RetConn(_)
-            | RingWord::Publish(_)
-            | RingWord::ServOff { .. }
-            | RingWord::Shutdown { .. }
-            | RingWord::Merge { .. }
-            | RingWord::CaughtUp { .. }
-            | RingWord::Have { .. }
-            | RingWord::Refused { .. }
-            | RingWord::Probe(_)
-            | RingWord::Circle(_)
-            | RingWord::AskSid
-            | RingWord::FreeSid { .. } => {}
+            RingMessage::RollCall { .. }
+            | RingMessage::NewConn(_)
+            | RingMessage::RetConn(_)
+            | RingMessage::Publish(_)
+            | RingMessage::ServOff { .. }
+            | RingMessage::Shutdown { .. }
+            | RingMessage::Merge { .. }
+            | RingMessage::CaughtUp { .. }
+            | RingMessage::Have { .. }
+            | RingMessage::Refused { .. }
+            | RingMessage::Probe(_)
+            | RingMessage::Circle(_)
+            | RingMessage::AskSid
+            | RingMessage::FreeSid { .. } => {}
         }
     }
 
@@ -289,12 +291,12 @@ impl Node {
         conn.since.plus_millis(self.settings.timers.dial_ms * FRESH_DIALS)
     }
 
-    fn say(&self, conn: ConnId, word: RingWord, out: &mut Vec<RingEffect>) {
+    fn say(&self, conn: ConnId, word: RingMessage, out: &mut Vec<RingEffect>) {
         out.push(RingEffect::Peer(RingPeerEffect::Say { conn, word }));
     }
 
     /// Says something to the next one, if there is one.
-    fn pass_on(&self, word: RingWord, out: &mut Vec<RingEffect>) -> bool {
+    fn pass_on(&self, word: RingMessage, out: &mut Vec<RingEffect>) -> bool {
         let Some(next) = self.state.next() else { return false };
         self.say(next, word, out);
         true
@@ -320,7 +322,7 @@ impl Node {
         if !matches!(code, Code::RingBusy | Code::Elsewhere) {
             out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Refused { peer, code })));
         }
-        self.say(id, RingWord::Refused { code, instead }, out);
+        self.say(id, RingMessage::Refused { code, instead }, out);
         self.close(id, None, out);
     }
 
@@ -333,7 +335,7 @@ impl Node {
         for id in ids {
             let role = self.conns[&id].role;
             if role == Role::Previous {
-                self.say(id, RingWord::Refused { code: Code::NotInRing, instead: None }, out);
+                self.say(id, RingMessage::Refused { code: Code::NotInRing, instead: None }, out);
             }
             if role != Role::Fresh {
                 self.close(id, None, out);

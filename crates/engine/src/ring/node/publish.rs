@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use turno_proto::model::ring::{Had, Origin, Publication, PublicationRef, RingWord};
+use turno_proto::model::ring::{Had, Origin, Publication, PublicationRef, RingMessage};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
@@ -55,7 +55,7 @@ struct OutOfOrder;
 /// What becomes of a publication that came.
 #[derive(Debug, Default)]
 pub(crate) struct Passed<'a> {
-    /// It is for whoever listens here.
+    /// It is for anyone who listens here.
     pub(crate) is_new: bool,
     /// It goes on, to that one.
     pub(crate) on: Option<(ConnId, PublicationRef<'a>)>,
@@ -140,7 +140,7 @@ impl Publications {
 }
 
 fn say_publication(conn: ConnId, publication: PublicationRef<'_>) -> RingEffect {
-    RingEffect::Peer(RingPeerEffect::Say { conn, word: RingWord::Publish(publication.to_publication()) })
+    RingEffect::Peer(RingPeerEffect::Say { conn, word: RingMessage::Publish(publication.to_publication()) })
 }
 
 /// This node's own.
@@ -202,11 +202,11 @@ impl Node {
 
     fn send_waiting(&mut self, event: &Event, out: &mut Vec<RingEffect>) {
         let publication = self.send(EventRef::from(event)).to_publication();
-        self.pass_on(RingWord::Publish(publication), out);
+        self.pass_on(RingMessage::Publish(publication), out);
         self.ask_whether_round(out);
     }
 
-    /// Before it leaves: whoever stays is to have them.
+    /// Before it leaves: anyone who stays is to have them.
     pub(super) fn send_all_waiting(&mut self, out: &mut Vec<RingEffect>) {
         while let Some(event) = self.publications.waiting.pop_front() {
             self.send_waiting(&event, out);
@@ -282,7 +282,7 @@ impl Node {
         for (origin, kept) in &self.publications.kept {
             let last = had.get(origin).copied().unwrap_or(0);
             for publication in kept.after(*origin, last).filter(|one| one.hops < limits::RING_HOPS_MAX) {
-                self.say(id, RingWord::Publish(publication), out);
+                self.say(id, RingMessage::Publish(publication), out);
             }
         }
     }
@@ -359,7 +359,7 @@ impl Node {
         let after = seen.map_or(after, |seen| after.min(seen.has));
         let publication = PublicationRef { after, hops: hops + 1, ..publication };
         let mut passed = Passed { is_new: is_new && origin.sid != me.sid, on: None };
-        // Whoever is alone hears the last words of a leaver, and has nobody to tell.
+        // Anyone who is alone hears the last words of a leaver, and has nobody to tell.
         if !matches!(self.state, State::Alone(None)) {
             self.publications.keep(publication, self.roll.last());
             // Where it was published it is known, and that it came so far the roll call behind it tells.
@@ -390,7 +390,7 @@ impl Node {
         true
     }
 
-    /// The oldest life of whoever had several; otherwise anyone's that is not in the circle.
+    /// The oldest life of a member that had several; otherwise anyone's that is not in the circle.
     fn forget_a_life(&mut self, but: Origin) {
         let is_over =
             |origin: &&Origin| **origin != but && self.roll.member(origin.sid).is_none_or(|one| one.origin != **origin);
@@ -414,7 +414,7 @@ impl Node {
         }
     }
 
-    /// A roll call came round: whoever is not in the circle says nothing more, and all that it said before that roll call was
+    /// A roll call came round: anyone who is not in the circle says nothing more, and all that it said before that roll call was
     /// sent has been at everyone who is. It stays had: who was not in the circle meanwhile was not in the ring.
     pub(super) fn forget_the_absent(&mut self, number: u64) {
         let (roll, kept) = (&self.roll, self.publications.kept.iter());

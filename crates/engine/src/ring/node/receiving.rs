@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::ring::{Errand, Member, RingWord, Sid};
+use turno_proto::model::ring::{Errand, Member, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::heal::LostPrevious;
@@ -100,7 +100,7 @@ impl Node {
     pub(super) fn take_as_previous(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
         self.promote(id, out);
         let had = self.had();
-        self.say(id, RingWord::Have { had }, out);
+        self.say(id, RingMessage::Have { had }, out);
     }
 
     /// That connection is the predecessor's from now on.
@@ -115,7 +115,7 @@ impl Node {
             } else {
                 // The same member on another connection hears nothing of it: its old one is broken.
                 if conn.sid() != sid {
-                    self.say(old, RingWord::Refused { code: Code::Replaced, instead: None }, out);
+                    self.say(old, RingMessage::Refused { code: Code::Replaced, instead: None }, out);
                 }
                 self.close(old, None, out);
             }
@@ -140,7 +140,7 @@ impl Node {
     pub(super) fn asked_for_sid(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
         match self.roll.free_sid() {
             Some(sid) => {
-                self.say(id, RingWord::FreeSid { sid }, out);
+                self.say(id, RingMessage::FreeSid { sid }, out);
                 self.close(id, None, out);
             }
             None => self.turn_away(id, Code::RingFull, None, out),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use turno_proto::model::ring::{Circle, Member, Origin, RingWord, Sid};
+use turno_proto::model::ring::{Circle, Member, Origin, RingMessage, Sid};
 use turno_proto::model::{ConnId, Mono, limits};
 
 use super::states::State;
@@ -258,7 +258,7 @@ impl Node {
         }
         let me = self.settings.me.clone();
         let (origin, number, round) = (me.origin, self.roll.number, self.publications.round());
-        self.pass_on(RingWord::RollCall { origin, number, round, members: vec![me] }, out);
+        self.pass_on(RingMessage::RollCall { origin, number, round, members: vec![me] }, out);
     }
 
     /// A roll call came.
@@ -288,11 +288,11 @@ impl Node {
         if members.iter().any(|member| member.origin.sid == me.origin.sid) {
             return;
         }
-        // Whoever leaves passes it on and is not counted.
+        // Anyone who leaves passes it on and is not counted.
         if !matches!(self.state, State::Leaving(_)) {
             members.push(me);
         }
-        self.pass_on(RingWord::RollCall { origin, number, round, members }, out);
+        self.pass_on(RingMessage::RollCall { origin, number, round, members }, out);
     }
 
     fn roll_came_round(&mut self, id: ConnId, number: u64, members: Vec<Member>, out: &mut Vec<RingEffect>) {

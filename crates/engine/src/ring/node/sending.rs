@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use turno_proto::model::ring::{Errand, Had, JoinVerdict, Member, NewConn, RetConn, RingWord, Sid};
+use turno_proto::model::ring::{Errand, Had, JoinVerdict, Member, NewConn, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::heal::LostNext;
@@ -29,12 +29,12 @@ impl Attempt {
 pub(super) enum Purpose {
     /// To send to the same one as before.
     Return,
-    /// To send to whoever comes after a member that has fallen.
+    /// To send to anyone who comes after a member that has fallen.
     Heal,
     /// To send to a broker that joins between this one and its next. The word is said on the old path afterwards.
     Claim(Box<NewConn>),
-    /// To send to whoever comes after a member that leaves. The word is said to the leaver afterwards.
-    Left(Box<RingWord>),
+    /// To send to anyone who comes after a member that leaves. The word is said to the leaver afterwards.
+    Left(Box<RingMessage>),
 }
 
 impl Purpose {
@@ -123,7 +123,7 @@ impl Node {
         let sid = peer.origin.sid;
         let is_attempt = self.is_attempt(target);
         let is_meant = !is_attempt || self.is_meant(sid);
-        // Whoever is not meant is nobody to know: it would be asked next.
+        // Anyone who is not meant is nobody to know: it would be asked next.
         if is_meant {
             self.roll.meet(&peer);
         }
@@ -140,19 +140,19 @@ impl Node {
             }
         } else if self.search.dialled(target, id) {
             self.conns.insert(id, Conn::new(Some(peer), Role::Probe, self.now));
-            self.say(id, RingWord::Probe(self.circle()), out);
+            self.say(id, RingMessage::Probe(self.circle()), out);
         } else {
             out.push(RingEffect::Peer(RingPeerEffect::Close { conn: id, code: None }));
         }
     }
 
     /// The attempt has a connection. Returns the first word on it.
-    fn reached(&mut self, id: ConnId, sid: Sid) -> RingWord {
+    fn reached(&mut self, id: ConnId, sid: Sid) -> RingMessage {
         let timers = self.settings.timers;
         let mut until = self.now.plus_millis(timers.dial_ms);
         if let State::Joining(joining) = &mut self.state {
             joining.asked = Some(sid);
-            // Whoever joins may have to wait for those before it.
+            // Anyone who joins may have to wait for those before it.
             until = until.plus_millis(timers.join_ms * 4);
         }
         if let Some(attempt) = self.state.attempt_mut() {
@@ -161,12 +161,12 @@ impl Node {
         let errand = match &self.state {
             State::Joining(_) => {
                 let joiner = self.settings.me.clone();
-                return RingWord::NewConn(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 });
+                return RingMessage::NewConn(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 });
             }
             State::Member(Membership { attempt: Some((_, purpose)), .. }) => purpose.errand(),
             State::Alone(_) | State::Member(_) | State::Leaving(_) | State::Off => Errand::Join,
         };
-        RingWord::RetConn(RetConn::Open { errand })
+        RingMessage::RetConn(RetConn::Open { errand })
     }
 
     fn is_attempt(&self, target: u32) -> bool {
@@ -203,7 +203,7 @@ impl Node {
         self.neighbour_changed();
         self.replay(id, &had, out);
         let members = self.roll.members();
-        self.say(id, RingWord::CaughtUp { members }, out);
+        self.say(id, RingMessage::CaughtUp { members }, out);
         self.claim_for_itself(out);
         self.call_roll(out);
     }
@@ -213,7 +213,7 @@ impl Node {
         match purpose {
             Purpose::Claim(mut word) => {
                 word.verdict = Some(JoinVerdict::Claimed);
-                self.retire(old, RingWord::NewConn(*word), out);
+                self.retire(old, RingMessage::NewConn(*word), out);
             }
             Purpose::Left(word) => self.retire(old, *word, out),
             Purpose::Return => self.close_old(old, out),
@@ -228,7 +228,7 @@ impl Node {
     }
 
     /// The last word on the old path; the other end closes it when it has heard all.
-    fn retire(&mut self, old: Option<ConnId>, word: RingWord, out: &mut Vec<RingEffect>) {
+    fn retire(&mut self, old: Option<ConnId>, word: RingMessage, out: &mut Vec<RingEffect>) {
         let Some(old) = old else { return };
         self.say(old, word, out);
         if let Some(conn) = self.conns.get_mut(&old) {
@@ -279,7 +279,7 @@ impl Node {
         match purpose {
             Purpose::Claim(mut word) => {
                 word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
-                self.pass_on(RingWord::NewConn(*word), out);
+                self.pass_on(RingMessage::NewConn(*word), out);
             }
             Purpose::Left(word) => {
                 if !self.pass_on(*word, out) {

@@ -57,7 +57,7 @@ pub(super) struct Farm {
     /// What the archive was asked, with the number of the call.
     pub(super) archive: Vec<(u64, ArchiveCall)>,
     /// Names of workers for jobs.
-    pub(super) hands: BTreeMap<ConnId, String>,
+    pub(super) job_workers: BTreeMap<ConnId, String>,
     /// STOPs that they have not answered.
     pub(super) stops: BTreeMap<ConnId, u32>,
     keep_ms: Option<u64>,
@@ -158,7 +158,7 @@ impl Farm {
             offers: BTreeMap::new(),
             cancels: BTreeMap::new(),
             archive: Vec::new(),
-            hands: BTreeMap::new(),
+            job_workers: BTreeMap::new(),
             stops: BTreeMap::new(),
             keep_ms: None,
             grace_ms: TASK_GRACE_MS,
@@ -308,7 +308,7 @@ impl Farm {
         self.groups.clear();
         self.engine = self.new_engine();
         self.engine.recover_jobs(self.store.found());
-        (self.hands, self.stops, self.refused_at) = (BTreeMap::new(), BTreeMap::new(), None);
+        (self.job_workers, self.stops, self.refused_at) = (BTreeMap::new(), BTreeMap::new(), None);
         self.connect_admin();
     }
 }

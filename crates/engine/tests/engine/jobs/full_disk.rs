@@ -1,4 +1,4 @@
-//! A disk that refuses: whoever asked is told, what happened is tried again, and nothing is told that is not stored.
+//! A disk that refuses: anyone who asked is told, what happened is tried again, and nothing is told that is not stored.
 
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminCall;
@@ -64,7 +64,7 @@ fn a_refused_end_is_tried_again() {
     assert_eq!(farm.show(1).state, JobState::Finished);
 }
 
-/// A refused cancel changes nothing, a refused hold neither; what a later record said of them is mended.
+/// A refused cancel changes nothing, a refused hold neither; what a later record said of them is fixed.
 #[test]
 fn a_refused_change_is_none() {
     let mut farm = full();
@@ -79,7 +79,7 @@ fn a_refused_change_is_none() {
     assert_eq!(farm.store.jobs[&JobId(1)].cancelled, [(0, 2)], "the later record told of both");
     farm.pass(1_000);
     farm.flush();
-    assert_eq!(farm.store.jobs[&JobId(1)].cancelled, [(1, 2)], "and was mended");
+    assert_eq!(farm.store.jobs[&JobId(1)].cancelled, [(1, 2)], "and was fixed");
 
     farm.call(AdminCall::JobHold { job: JobId(1) });
     let seq = farm.seqs;

@@ -21,7 +21,7 @@ fn hello_makes_a_worker() {
     assert_eq!(farm.hello(conn, "", 2, &[(id, 1, None)]), [Said::Offer(conn, vec![(id, 2, 1)])], "it has grown");
 }
 
-/// Proves S4.76: a lost worker's tasks stay for the grace time; a HELLO that lists them keeps them, whoever says it.
+/// Proves S4.76: a lost worker's tasks stay for the grace time; a HELLO that lists them keeps them, no matter who says it.
 #[test]
 fn a_worker_that_comes_back_keeps_its_tasks() {
     let mut farm = Farm::on_disk();

@@ -20,9 +20,9 @@ fn tasks_go_out_in_turn() {
     assert_eq!(farm.reason(id), None, "all that is left runs");
 }
 
-/// Hands take turns: the least recently used has the next task, and one with a JOB that is not answered gets none.
+/// Job workers take turns: the least recently used has the next task, and one with a JOB that is not answered gets none.
 #[test]
-fn hands_take_turns() {
+fn job_workers_take_turns() {
     let mut farm = Farm::in_memory();
     let (a, b, c) = (farm.worker("a", 3), farm.worker("b", 3), farm.worker("c", 1));
     let (id, said) = farm.submit(job(6));
@@ -93,9 +93,9 @@ fn a_wide_task_has_its_turn() {
     assert_eq!(farm.finished(large, narrow, 6, 1), [Said::Offer(large, vec![(narrow, 8, 1)])], "and all is as before");
 }
 
-/// What a hand is kept free for may end, or be held: then the hand serves others again.
+/// What a job worker is kept free for may end, or be held: then the job worker serves others again.
 #[test]
-fn a_hand_is_kept_for_nothing_no_longer_than_needed() {
+fn a_job_worker_is_kept_for_nothing_no_longer_than_needed() {
     let mut farm = Farm::in_memory();
     let worker = farm.worker("a", 2);
     let (narrow, _) = farm.submit(job(9));

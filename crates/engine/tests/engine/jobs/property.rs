@@ -8,11 +8,11 @@ use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{After, AfterWhen, JobId, JobSpec, TaskState};
 
 use super::farm::{Farm, Said, job, labels, retried};
-use super::property_twin::Twin;
+use super::property_pair::Pair;
 
 pub(super) const SLOTS: [u16; 4] = [3, 2, 1, 2];
 
-/// What jobs need and hands have: the last hands have nothing.
+/// What jobs need and job workers have: the last hands have nothing.
 const LABELS: [&[(&str, &str)]; 3] = [&[], &[("gpu", "yes")], &[("gpu", "yes"), ("pool", "p")]];
 
 #[derive(Clone, Debug)]
@@ -29,28 +29,28 @@ pub(super) enum Op {
     },
     /// HELLO, over a new connection if there is none; honest, without what it runs, or with nonsense.
     Hello {
-        hand: usize,
+        worker: usize,
         lie: u8,
         attempts: bool,
     },
     /// An answer to a JOB: honest, or a refusal out of a whim.
     Answer {
-        hand: usize,
+        worker: usize,
         refuse: bool,
     },
-    /// A task of the hand ends.
+    /// A task of the job worker ends.
     End {
-        hand: usize,
+        worker: usize,
         pick: usize,
         success: bool,
     },
     /// An answer to a CANCEL.
     Stop {
-        hand: usize,
+        worker: usize,
     },
     /// The connection is lost; what was offered may have begun.
     Lose {
-        hand: usize,
+        worker: usize,
         begun: bool,
     },
     Cancel {
@@ -73,7 +73,7 @@ pub(super) enum Op {
         job: usize,
     },
     /// The native connection of the first hand comes or goes, is asked something, or replies.
-    Twin {
+    Pair {
         what: u8,
     },
     Store {
@@ -91,7 +91,7 @@ pub(super) enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let hand = || 0..SLOTS.len();
+    let worker = || 0..SLOTS.len();
     let when = prop_oneof![Just(AfterWhen::Ok), Just(AfterWhen::Any), Just(AfterWhen::Failed)];
     let limits = (prop::option::of(1u32..4), prop::option::weighted(0.3, 0u32..3));
     let tasks = prop::option::of((0u32..8, 0u32..8).prop_map(|(first, more)| (first, first + more)));
@@ -101,19 +101,19 @@ fn op() -> impl Strategy<Value = Op> {
                 Op::Submit { count, slots, retries, max, failures, priority, after, needs }
             }
         ),
-        6 => (hand(), 0u8..12, any::<bool>()).prop_map(|(hand, lie, attempts)| Op::Hello { hand, lie, attempts }),
-        12 => (hand(), prop::bool::weighted(0.15)).prop_map(|(hand, refuse)| Op::Answer { hand, refuse }),
-        12 => (hand(), 0usize..4, prop::bool::weighted(0.7))
-            .prop_map(|(hand, pick, success)| Op::End { hand, pick, success }),
-        4 => hand().prop_map(|hand| Op::Stop { hand }),
-        2 => (hand(), any::<bool>()).prop_map(|(hand, begun)| Op::Lose { hand, begun }),
+        6 => (worker(), 0u8..12, any::<bool>()).prop_map(|(worker, lie, attempts)| Op::Hello { worker, lie, attempts }),
+        12 => (worker(), prop::bool::weighted(0.15)).prop_map(|(worker, refuse)| Op::Answer { worker, refuse }),
+        12 => (worker(), 0usize..4, prop::bool::weighted(0.7))
+            .prop_map(|(worker, pick, success)| Op::End { worker, pick, success }),
+        4 => worker().prop_map(|worker| Op::Stop { worker }),
+        2 => (worker(), any::<bool>()).prop_map(|(worker, begun)| Op::Lose { worker, begun }),
         2 => (0usize..6, 0u32..8, 0u32..8)
             .prop_map(|(job, first, more)| Op::Cancel { job, first, last: first + more }),
         3 => (0usize..6, tasks).prop_map(|(job, tasks)| Op::Retry { job, tasks }),
         1 => (0usize..6, any::<bool>()).prop_map(|(job, hold)| Op::Hold { job, hold }),
         1 => (0usize..6).prop_map(|job| Op::Wait { job }),
         2 => (0usize..6).prop_map(|job| Op::Rm { job }),
-        6 => (0u8..8).prop_map(|what| Op::Twin { what }),
+        6 => (0u8..8).prop_map(|what| Op::Pair { what }),
         14 => (1usize..5).prop_map(|groups| Op::Store { groups }),
         1 => Just(Op::Refuse),
         4 => prop_oneof![0u64..900, 900u64..7_000, Just(61_000u64)].prop_map(|ms| Op::Pass { ms }),
@@ -123,7 +123,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// A worker that does what document 004 asks of it, unless it lies.
 #[derive(Default)]
-pub(super) struct Hand {
+pub(super) struct JobWorker {
     conn: Option<ConnId>,
     pub(super) running: BTreeMap<(u64, u32), u32>,
     pub(super) offer: Option<Vec<(u64, u32, u32)>>,
@@ -136,8 +136,8 @@ pub(super) struct Hand {
 
 pub(super) struct World {
     pub(super) farm: Farm,
-    pub(super) twin: Twin,
-    pub(super) hands: Vec<Hand>,
+    pub(super) pair: Pair,
+    pub(super) workers: Vec<JobWorker>,
     widths: BTreeMap<u64, u16>,
     needs: BTreeMap<u64, Vec<(String, String)>>,
     /// Every attempt that was offered and not refused.
@@ -160,8 +160,8 @@ impl World {
         farm.explained_every = 12;
         Self {
             farm,
-            twin: Twin::default(),
-            hands: SLOTS.iter().map(|_| Hand::default()).collect(),
+            pair: Pair::default(),
+            workers: SLOTS.iter().map(|_| JobWorker::default()).collect(),
             widths: BTreeMap::new(),
             needs: BTreeMap::new(),
             given: BTreeSet::new(),
@@ -173,52 +173,58 @@ impl World {
         }
     }
 
-    fn hand_of(&mut self, conn: ConnId) -> Option<usize> {
-        self.hands.iter().position(|hand| hand.conn == Some(conn))
+    fn worker_of(&mut self, conn: ConnId) -> Option<usize> {
+        self.workers.iter().position(|worker| worker.conn == Some(conn))
     }
 
-    pub(super) fn is_strained(&self, hand: usize) -> bool {
-        self.hands[hand].strained
+    pub(super) fn is_strained(&self, worker: usize) -> bool {
+        self.workers[worker].strained
     }
 
-    pub(super) fn taken(&self, hand: usize) -> u16 {
-        self.hands[hand].running.keys().map(|(job, _)| self.widths[job]).sum()
+    pub(super) fn taken(&self, worker: usize) -> u16 {
+        self.workers[worker].running.keys().map(|(job, _)| self.widths[job]).sum()
     }
 
     pub(super) fn hear(&mut self, said: Vec<Said>) {
         for word in said {
             match word {
                 Said::Offer(conn, tasks) => {
-                    let hand = self.hand_of(conn).expect("offers go to who is there");
+                    let worker = self.worker_of(conn).expect("offers go to who is there");
                     let wanted: u16 = tasks.iter().map(|(job, ..)| self.widths[job]).sum();
-                    let beside = if hand == 0 { self.twin.used() } else { 0 };
-                    let fits = self.taken(hand) + beside + wanted <= SLOTS[hand];
-                    assert!(fits || self.hands[hand].strained, "I19: {tasks:?} is more than hand {hand} has room for");
-                    assert!(self.hands[hand].offer.is_none(), "one JOB at a time");
+                    let beside = if worker == 0 { self.pair.used() } else { 0 };
+                    let fits = self.taken(worker) + beside + wanted <= SLOTS[worker];
+                    assert!(
+                        fits || self.workers[worker].strained,
+                        "I19: {tasks:?} is more than hand {worker} has room for"
+                    );
+                    assert!(self.workers[worker].offer.is_none(), "one JOB at a time");
                     for (job, task, attempt) in &tasks {
                         assert!(
                             self.given.insert((*job, *task, *attempt)),
                             "I19: {job}/{task} attempt {attempt} twice"
                         );
                         assert!(!self.settled.contains_key(&(*job, *task)), "I19: {job}/{task} is over");
-                        let has = &self.farm.labels[&format!("hand{hand}")];
+                        let has = &self.farm.labels[&format!("hand{worker}")];
                         let needs = &self.needs[job];
-                        assert!(needs.iter().all(|label| has.contains(label)), "{job}/{task}: {hand} lacks {needs:?}");
+                        assert!(
+                            needs.iter().all(|label| has.contains(label)),
+                            "{job}/{task}: {worker} lacks {needs:?}"
+                        );
                     }
-                    self.hands[hand].offer = Some(tasks);
+                    self.workers[worker].offer = Some(tasks);
                 }
                 Said::Ack(conn, request) => {
-                    let hand = self.hand_of(conn).expect("answers go to who is there");
-                    self.hands[hand].untold.retain(|(of, ..)| *of != request);
+                    let worker = self.worker_of(conn).expect("answers go to who is there");
+                    self.workers[worker].untold.retain(|(of, ..)| *of != request);
                 }
                 Said::Cancel(conn, job, task) => {
-                    let hand = self.hand_of(conn).expect("orders go to who is there");
-                    self.hands[hand].cancels.push_back((job, task));
-                    self.hands[hand].strained = true;
+                    let worker = self.worker_of(conn).expect("orders go to who is there");
+                    self.workers[worker].cancels.push_back((job, task));
+                    self.workers[worker].strained = true;
                 }
                 Said::Close(conn, _) => {
-                    if let Some(hand) = self.hand_of(conn) {
-                        self.gone(hand, false);
+                    if let Some(worker) = self.worker_of(conn) {
+                        self.gone(worker, false);
                     }
                 }
                 Said::Job(seq, view) => {
@@ -245,14 +251,14 @@ impl World {
         }
     }
 
-    fn gone(&mut self, hand: usize, begun: bool) {
-        let hand = &mut self.hands[hand];
-        hand.conn = None;
-        hand.strained = true;
-        hand.cancels.clear();
-        for (job, task, attempt) in hand.offer.take().into_iter().flatten() {
+    fn gone(&mut self, worker: usize, begun: bool) {
+        let worker = &mut self.workers[worker];
+        worker.conn = None;
+        worker.strained = true;
+        worker.cancels.clear();
+        for (job, task, attempt) in worker.offer.take().into_iter().flatten() {
             if begun {
-                hand.running.insert((job, task), attempt);
+                worker.running.insert((job, task), attempt);
             }
         }
     }
@@ -282,31 +288,33 @@ impl World {
                     self.hear(said);
                 }
             }
-            Op::Hello { hand, lie, attempts } => self.hello(hand, lie, attempts),
-            Op::Twin { what } => self.twin_does(what),
+            Op::Hello { worker, lie, attempts } => self.hello(worker, lie, attempts),
+            Op::Pair { what } => self.pair_does(what),
             Op::Cancel { .. } | Op::Retry { .. } | Op::Hold { .. } | Op::Wait { .. } | Op::Rm { .. } => self.ask(op),
             Op::Store { .. } | Op::Refuse | Op::Pass { .. } | Op::Restart { .. } => self.befall(op),
-            Op::Answer { hand, refuse } => self.answer(hand, refuse),
-            Op::End { hand, pick, success } => {
-                let running = &self.hands[hand].running;
+            Op::Answer { worker, refuse } => self.answer(worker, refuse),
+            Op::End { worker, pick, success } => {
+                let running = &self.workers[worker].running;
                 let Some((&(job, task), &attempt)) = running.iter().nth(pick % running.len().max(1)) else { return };
-                self.hands[hand].running.remove(&(job, task));
-                self.tell(hand, job, task, attempt, success);
+                self.workers[worker].running.remove(&(job, task));
+                self.tell(worker, job, task, attempt, success);
             }
-            Op::Stop { hand } => {
+            Op::Stop { worker } => {
                 // A CANCEL follows the answer to the JOB before it (S4.24).
-                let Some(conn) = self.hands[hand].conn.filter(|_| self.hands[hand].offer.is_none()) else { return };
-                let Some((job, task)) = self.hands[hand].cancels.pop_front() else { return };
-                let said = if self.hands[hand].running.contains_key(&(job, task)) {
+                let Some(conn) = self.workers[worker].conn.filter(|_| self.workers[worker].offer.is_none()) else {
+                    return;
+                };
+                let Some((job, task)) = self.workers[worker].cancels.pop_front() else { return };
+                let said = if self.workers[worker].running.contains_key(&(job, task)) {
                     self.farm.confirm(conn, job, task)
                 } else {
                     self.farm.no_such_job(conn, job, task)
                 };
                 self.hear(said);
             }
-            Op::Lose { hand, begun } => {
-                let Some(conn) = self.hands[hand].conn else { return };
-                self.gone(hand, begun);
+            Op::Lose { worker, begun } => {
+                let Some(conn) = self.workers[worker].conn else { return };
+                self.gone(worker, begun);
                 let said = self.farm.lose(conn);
                 self.hear(said);
             }
@@ -381,9 +389,9 @@ impl World {
                     for (_, ops) in self.farm.groups.drain(..unheard.min(self.farm.groups.len())).collect::<Vec<_>>() {
                         ops.into_iter().for_each(|op| self.farm.store.apply(op));
                     }
-                    (0..SLOTS.len()).for_each(|hand| self.gone(hand, begun));
+                    (0..SLOTS.len()).for_each(|worker| self.gone(worker, begun));
                     self.waits.clear();
-                    self.twin.gone();
+                    self.pair.gone();
                     self.farm.restart(10);
                     let found: BTreeMap<u64, u16> =
                         self.farm.store.jobs.iter().map(|(id, job)| (id.0, job.spec.slots)).collect();
@@ -401,11 +409,11 @@ impl World {
         }
     }
 
-    pub(super) fn hello(&mut self, hand: usize, lie: u8, attempts: bool) {
-        let fresh = self.hands[hand].conn.is_none();
-        let conn = self.hands[hand].conn.unwrap_or_else(|| self.farm.connect());
-        self.hands[hand].conn = Some(conn);
-        let mut listed: Vec<(u64, u32, Option<u32>)> = self.hands[hand]
+    pub(super) fn hello(&mut self, worker: usize, lie: u8, attempts: bool) {
+        let fresh = self.workers[worker].conn.is_none();
+        let conn = self.workers[worker].conn.unwrap_or_else(|| self.farm.connect());
+        self.workers[worker].conn = Some(conn);
+        let mut listed: Vec<(u64, u32, Option<u32>)> = self.workers[worker]
             .running
             .iter()
             .map(|((job, task), attempt)| (*job, *task, attempts.then_some(*attempt)))
@@ -419,49 +427,51 @@ impl World {
         let has = match lie {
             3 => &[],
             4 => LABELS[2],
-            _ => LABELS.get(2 - hand.min(2)).copied().unwrap_or_default(),
+            _ => LABELS.get(2 - worker.min(2)).copied().unwrap_or_default(),
         };
-        self.farm.labels.insert(format!("hand{hand}"), labels(has));
+        self.farm.labels.insert(format!("hand{worker}"), labels(has));
         // Without the attempt it may be taken for another one of the same task.
-        self.hands[hand].strained |= lie < 2 || !attempts;
-        let said = self.farm.hello(conn, &format!("hand{hand}"), SLOTS[hand], &listed);
+        self.workers[worker].strained |= lie < 2 || !attempts;
+        let said = self.farm.hello(conn, &format!("hand{worker}"), SLOTS[worker], &listed);
         self.hear(said);
-        if fresh && self.hands[hand].conn == Some(conn) {
-            for (_, job, task, attempt, success) in std::mem::take(&mut self.hands[hand].untold) {
-                self.tell(hand, job, task, attempt, success);
+        if fresh && self.workers[worker].conn == Some(conn) {
+            for (_, job, task, attempt, success) in std::mem::take(&mut self.workers[worker].untold) {
+                self.tell(worker, job, task, attempt, success);
             }
         }
     }
 
-    pub(super) fn answer(&mut self, hand: usize, refuse: bool) {
-        let (Some(conn), Some(tasks)) = (self.hands[hand].conn, self.hands[hand].offer.take()) else { return };
+    pub(super) fn answer(&mut self, worker: usize, refuse: bool) {
+        let (Some(conn), Some(tasks)) = (self.workers[worker].conn, self.workers[worker].offer.take()) else {
+            return;
+        };
         let wanted: u16 = tasks.iter().map(|(job, ..)| self.widths[job]).sum();
-        let beside = if hand == 0 { self.twin.used() } else { 0 };
-        let free = SLOTS[hand].saturating_sub(self.taken(hand) + beside);
-        let doubled = tasks.iter().any(|(job, task, _)| self.hands[hand].running.contains_key(&(*job, *task)));
+        let beside = if worker == 0 { self.pair.used() } else { 0 };
+        let free = SLOTS[worker].saturating_sub(self.taken(worker) + beside);
+        let doubled = tasks.iter().any(|(job, task, _)| self.workers[worker].running.contains_key(&(*job, *task)));
         let said = if refuse || wanted > free || doubled {
             for task in &tasks {
                 self.given.remove(task);
             }
             self.farm.refuse_offer(conn, free)
         } else {
-            self.hands[hand].running.extend(tasks.iter().map(|(job, task, attempt)| ((*job, *task), *attempt)));
+            self.workers[worker].running.extend(tasks.iter().map(|(job, task, attempt)| ((*job, *task), *attempt)));
             self.farm.accept(conn)
         };
         self.hear(said);
     }
 
-    fn tell(&mut self, hand: usize, job: u64, task: u32, attempt: u32, success: bool) {
+    fn tell(&mut self, worker: usize, job: u64, task: u32, attempt: u32, success: bool) {
         if success {
             self.finished.insert((job, task, attempt));
         }
         let request = self.farm.next_request();
-        self.hands[hand].untold.push((request, job, task, attempt, success));
-        if let Some(conn) = self.hands[hand].conn {
+        self.workers[worker].untold.push((request, job, task, attempt, success));
+        if let Some(conn) = self.workers[worker].conn {
             let said = self.farm.update(conn, job, task, Some(attempt), success);
             self.hear(said);
         }
-        self.hands[hand].strained &= !self.hands[hand].running.is_empty();
+        self.workers[worker].strained &= !self.workers[worker].running.is_empty();
     }
 }
 
@@ -475,7 +485,7 @@ proptest! {
     })]
 
     /// Proves I19 and I20 (and S4.71, S4.73, S4.76, S4.77, S4.82) for any order of events: every task ends in one state,
-    /// counts add up, no attempt is at two workers, no hand gets more than it has room for, and what was told outlives
+    /// counts add up, no attempt is at two workers, no job worker gets more than it has room for, and what was told outlives
     /// the broker.
     #[test]
     fn every_task_ends_once(stores in prop::bool::weighted(0.8), ops in prop::collection::vec(op(), 20..160)) {

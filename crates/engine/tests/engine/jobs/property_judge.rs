@@ -44,20 +44,20 @@ impl World {
         let said = self.farm.flush();
         self.hear(said);
         self.farm.quick = true;
-        self.twin_ends();
+        self.pair_ends();
         for _ in 0..200 {
             for job in self.jobs() {
                 let said = self.farm.call(AdminCall::JobRelease { job: JobId(job) });
                 self.hear(said);
             }
-            for hand in 0..SLOTS.len() {
-                self.hello(hand, 9, true);
-                self.answer(hand, false);
-                while self.hands[hand].offer.is_none() && !self.hands[hand].cancels.is_empty() {
-                    self.apply(&Op::Stop { hand });
+            for worker in 0..SLOTS.len() {
+                self.hello(worker, 9, true);
+                self.answer(worker, false);
+                while self.workers[worker].offer.is_none() && !self.workers[worker].cancels.is_empty() {
+                    self.apply(&Op::Stop { worker });
                 }
-                while !self.hands[hand].running.is_empty() {
-                    self.apply(&Op::End { hand, pick: 0, success: true });
+                while !self.workers[worker].running.is_empty() {
+                    self.apply(&Op::End { worker, pick: 0, success: true });
                 }
             }
             if self.judge().iter().all(|view| view.state.is_end()) {
@@ -69,8 +69,8 @@ impl World {
         let left: Vec<&JobView> = views.iter().filter(|view| !view.state.is_end()).collect();
         assert!(left.is_empty(), "I19: every task ends: {left:?}");
         assert!(self.waits.is_empty(), "who waits for the end of a job hears of it");
-        for hand in &self.hands {
-            assert!(hand.untold.is_empty(), "every UPDATE is answered");
+        for worker in &self.workers {
+            assert!(worker.untold.is_empty(), "every UPDATE is answered");
         }
     }
 }

@@ -130,7 +130,7 @@ fn waiters_wait_for_the_next_end() {
     assert!(matches!(&said[..], [Said::Job(_, view)] if view.state == JobState::Finished), "{said:?}");
 }
 
-/// A job ends while a retry of it is on its way to the disk, and both are stored at once: whoever waited for the end hears
+/// A job ends while a retry of it is on its way to the disk, and both are stored at once: anyone who waited for the end hears
 /// of the end, and what came after it begins.
 #[test]
 fn an_end_that_crosses_a_retry() {

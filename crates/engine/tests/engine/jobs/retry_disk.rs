@@ -29,7 +29,7 @@ fn call(job: u64, tasks: Option<Vec<(u32, u32)>>) -> AdminCall {
     AdminCall::JobRetry { job: JobId(job), tasks, after: None }
 }
 
-/// Before it is stored nothing has changed, on disk or in what is told; after that all has, whoever heard of it.
+/// Before it is stored nothing has changed, on disk or in what is told; after that all has, no matter who heard of it.
 #[test]
 fn a_restart_at_each_moment() {
     for (groups, told) in [(0, counts(0, 0, 1, 1, 1)), (1, counts(3, 0, 0, 0, 0))] {
@@ -197,7 +197,7 @@ fn a_retry_beside_the_writing_of_its_chunk() {
     }
 }
 
-/// A retry while an earlier one is refused: what the later record said of both is mended.
+/// A retry while an earlier one is refused: what the later record said of both is fixed.
 #[test]
 fn a_refused_retry_beside_another() {
     let (mut farm, id) = ended();
@@ -210,7 +210,7 @@ fn a_refused_retry_beside_another() {
     assert_eq!(farm.store.jobs[&JobId(id)].cancelled, [], "the later record told of both");
     farm.pass(1_000);
     farm.flush();
-    assert_eq!(farm.store.jobs[&JobId(id)].cancelled, [(2, 2)], "and was mended");
+    assert_eq!(farm.store.jobs[&JobId(id)].cancelled, [(2, 2)], "and was fixed");
     farm.quick = true;
     farm.restart(1);
     assert_eq!(farm.show(id).counts, counts(1, 0, 0, 1, 1));

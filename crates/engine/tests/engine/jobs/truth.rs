@@ -47,7 +47,8 @@ impl Farm {
             return;
         };
         // Native ones come from other ports in these tests.
-        let hands: Vec<WorkerView> = workers.into_iter().filter(|worker| worker.address.ends_with(":7")).collect();
+        let job_workers: Vec<WorkerView> =
+            workers.into_iter().filter(|worker| worker.address.ends_with(":7")).collect();
         for listed in jobs {
             let (id, numbers) = (listed.id, listed.numbers());
             let first = (0..numbers.array.count.min(TASKS)).map(|place| Some(numbers.number_of(place)));
@@ -61,7 +62,7 @@ impl Farm {
                 };
                 assert_eq!(*job, JobView { spec: None, ..JobView::clone(&whole) }, "the same as it is shown");
                 let spec = whole.spec.as_deref().expect("the whole job");
-                self.check_task(&job, &task, &because, spec, &hands);
+                self.check_task(&job, &task, &because, spec, &job_workers);
             }
         }
     }
@@ -72,15 +73,15 @@ impl Farm {
         task: &TaskView,
         because: &TaskReason,
         spec: &JobSpec,
-        hands: &[WorkerView],
+        job_workers: &[WorkerView],
     ) {
-        let what = || format!("job {} task {}: {because:?} of {task:?} and {hands:?}", job.id, task.task);
+        let what = || format!("job {} task {}: {because:?} of {task:?} and {job_workers:?}", job.id, task.task);
         let state = match because {
             TaskReason::Waits { .. } | TaskReason::Cancelling => TaskState::Waiting,
             // One that was retried waits until the worker that has its earlier attempt lets go of it.
             TaskReason::Stopping { worker, time_limit: false } if task.state == TaskState::Waiting => {
-                let holds = |hand: &WorkerView| hand.name == *worker && hand.used > 0;
-                assert!(task.attempt > 0 && hands.iter().any(holds), "{}", what());
+                let holds = |job_worker: &WorkerView| job_worker.name == *worker && job_worker.used > 0;
+                assert!(task.attempt > 0 && job_workers.iter().any(holds), "{}", what());
                 TaskState::Waiting
             }
             TaskReason::Finished => TaskState::Finished,
@@ -89,18 +90,18 @@ impl Farm {
             _ => TaskState::Running,
         };
         assert_eq!(task.state, state, "{}", what());
-        let is_there = |name: &String| hands.iter().any(|hand| hand.name == *name);
+        let is_there = |name: &String| job_workers.iter().any(|job_worker| job_worker.name == *name);
         match because {
             TaskReason::Starting { worker } => {
                 assert!(is_there(worker) && !self.groups.is_empty(), "{}", what());
             }
             TaskReason::Offered { worker } | TaskReason::Runs { worker, .. } => {
-                assert!(!hands.is_empty() && task.worker.as_ref() == Some(worker), "{}", what());
+                assert!(!job_workers.is_empty() && task.worker.as_ref() == Some(worker), "{}", what());
             }
             TaskReason::Away { left_seconds, .. } => assert!(left_seconds.as_millis() > 0, "{}", what()),
             TaskReason::Waits { why, before } => {
                 assert!(*before < job.tasks, "{}", what());
-                self.check_waiting(job, why, spec, hands, &what);
+                self.check_waiting(job, why, spec, job_workers, &what);
             }
             _ => {}
         }
@@ -111,14 +112,16 @@ impl Farm {
         job: &JobView,
         why: &JobReason,
         spec: &JobSpec,
-        hands: &[WorkerView],
+        job_workers: &[WorkerView],
         what: &dyn Fn() -> String,
     ) {
-        let open: Vec<&WorkerView> = hands.iter().filter(|hand| is_open(hand) && !self.is_stopping(hand)).collect();
-        let has_all = |hand: &WorkerView| spec.labels.iter().all(|(key, value)| hand.labels.get(key) == Some(value));
-        let mine: Vec<&WorkerView> = open.iter().copied().filter(|hand| has_all(hand)).collect();
-        let largest = mine.iter().map(|hand| slots(hand)).max().unwrap_or(0);
-        let roomy = mine.iter().filter(|hand| free(hand) >= u32::from(job.slots)).count();
+        let open: Vec<&WorkerView> =
+            job_workers.iter().filter(|job_worker| is_open(job_worker) && !self.is_stopping(job_worker)).collect();
+        let has_all =
+            |job_worker: &WorkerView| spec.labels.iter().all(|(key, value)| job_worker.labels.get(key) == Some(value));
+        let mine: Vec<&WorkerView> = open.iter().copied().filter(|job_worker| has_all(job_worker)).collect();
+        let largest = mine.iter().map(|job_worker| slots(job_worker)).max().unwrap_or(0);
+        let roomy = mine.iter().filter(|job_worker| free(job_worker) >= u32::from(job.slots)).count();
         match why {
             JobReason::Held => assert_eq!(job.state, JobState::Held, "{}", what()),
             JobReason::After { jobs } => {
@@ -141,13 +144,19 @@ impl Farm {
                 assert!(u32::from(job.slots) > largest, "{}", what());
             }
             JobReason::Busy { slots: told, .. } => {
-                assert_eq!((roomy, *told), (0, mine.iter().map(|hand| u64::from(slots(hand))).sum()), "{}", what());
+                assert_eq!(
+                    (roomy, *told),
+                    (0, mine.iter().map(|job_worker| u64::from(slots(job_worker))).sum()),
+                    "{}",
+                    what()
+                );
                 assert!(u32::from(job.slots) <= largest, "{}", what());
             }
             JobReason::Unready { workers } => assert_eq!(roomy, *workers as usize, "{}", what()),
             JobReason::Kept { job: other, worker } => {
                 assert!(*other != job.id, "{}", what());
-                let kept = mine.iter().find(|hand| hand.name == *worker).expect("a worker that it could use");
+                let kept =
+                    mine.iter().find(|job_worker| job_worker.name == *worker).expect("a worker that it could use");
                 assert!(free(kept) >= u32::from(job.slots), "{}", what());
                 let Some(AdminAnswer::Job { job: wide }) = self.aside(AdminCall::JobShow { job: Some(*other) }) else {
                     panic!("{}", what());
@@ -176,24 +185,27 @@ impl Farm {
     }
 
     /// It was told to have fewer slots, and has not answered.
-    fn is_stopping(&self, hand: &WorkerView) -> bool {
-        let stops =
-            self.hands.iter().filter(|(_, name)| **name == hand.name).filter_map(|(conn, _)| self.stops.get(conn));
+    fn is_stopping(&self, job_worker: &WorkerView) -> bool {
+        let stops = self
+            .job_workers
+            .iter()
+            .filter(|(_, name)| **name == job_worker.name)
+            .filter_map(|(conn, _)| self.stops.get(conn));
         stops.sum::<u32>() > 0
     }
 }
 
-fn slots(hand: &WorkerView) -> u32 {
-    match hand.slots {
+fn slots(job_worker: &WorkerView) -> u32 {
+    match job_worker.slots {
         Slots::Limited(slots) => slots,
         Slots::Unlimited => u32::MAX,
     }
 }
 
-fn free(hand: &WorkerView) -> u32 {
-    slots(hand).saturating_sub(hand.used)
+fn free(job_worker: &WorkerView) -> u32 {
+    slots(job_worker).saturating_sub(job_worker.used)
 }
 
-fn is_open(hand: &WorkerView) -> bool {
-    hand.state == WorkerState::Ready && slots(hand) > 0
+fn is_open(job_worker: &WorkerView) -> bool {
+    job_worker.state == WorkerState::Ready && slots(job_worker) > 0
 }

@@ -104,7 +104,7 @@ fn local_workers_come_first() {
     assert_eq!(net.crossed.len(), 3);
 }
 
-/// A steady flow over a link needs no offers, and nothing comes back for want of room.
+/// A steady flow over a link needs no offers, and nothing comes back for lack of room.
 #[test]
 fn slots_that_come_back_are_counted_at_both_ends() {
     let mut net = chain(2);
@@ -359,7 +359,7 @@ fn what_finds_no_room_comes_back_and_waits_at_its_owner() {
 /// A neighbour that offers slots it does not have costs little: it is left alone for longer and longer.
 #[test]
 fn a_liar_is_left_alone() {
-    use turno_engine::{FarWord, LinkWord};
+    use turno_engine::{LinkMessage, RemoteMessage};
     use turno_proto::model::link::{Offer, Path, Room};
     use turno_proto::model::{ConnId, Payload};
     let mut net = Net::new(1);
@@ -377,7 +377,7 @@ fn a_liar_is_left_alone() {
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let offers =
         vec![Offer { queue: "q".into(), held: u32::MAX, rooms: vec![Room { path, free: u32::MAX, token: None }] }];
-    let offer = Input::Link { conn, word: Box::new(LinkWord::Offers(offers)) };
+    let offer = Input::Link { conn, word: Box::new(LinkMessage::Offers(offers)) };
     net.put(0, offer.clone());
     net.send(caller, "m", |_| {});
     let mut crossings = 0;
@@ -387,7 +387,8 @@ fn a_liar_is_left_alone() {
         for effect in net.heard_by(place) {
             if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Forward(forward), .. }) = effect {
                 crossings += 1;
-                let word = FarWord::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
+                let word =
+                    RemoteMessage::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
                 net.put(0, Input::Far { conn, seq: forward.seq, word });
                 net.put(0, offer.clone());
             }

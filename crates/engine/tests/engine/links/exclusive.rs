@@ -104,7 +104,7 @@ fn of_two_that_ask_at_once_one_gets_it() {
     assert_eq!(both.iter().filter(|granted| **granted).count(), 1, "{both:?}");
 }
 
-/// Tokens rise whoever has the queue next; who waits where it was comes first, others a second later.
+/// Tokens rise anyone who has the queue next; who waits where it was comes first, others a second later.
 #[test]
 fn those_who_wait_at_the_same_broker_come_first() {
     let mut net = chain(2);

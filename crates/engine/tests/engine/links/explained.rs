@@ -1,6 +1,6 @@
 //! Where a message is and why, when other brokers play a part in it.
 
-use turno_engine::{Broadcast, Effect, Forward, Input, LinkWord, NativeEffect, Neighbour, PeerEffect};
+use turno_engine::{Broadcast, Effect, Forward, Input, LinkMessage, NativeEffect, Neighbour, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{ForwardWants, Path, Presence};
 use turno_proto::model::view::{Explanation, Reason};
@@ -78,7 +78,7 @@ fn brokers_without_a_name_are_told_by_their_ids() {
     );
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let presence = Presence { path, name: "b9".to_owned(), neighbours: Vec::new(), listens: false, ring: None };
-    net.put(0, Input::Link { conn, word: Box::new(LinkWord::Presence(vec![presence])) });
+    net.put(0, Input::Link { conn, word: Box::new(LinkMessage::Presence(vec![presence])) });
     net.put(0, Input::Open { conn, seq: 1, handle: 0, queue: "q".parse().unwrap() });
     let id: MessageId = "00000000006b00000000002a00000007".parse().unwrap();
     let forward = Forward {

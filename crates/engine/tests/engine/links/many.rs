@@ -236,7 +236,7 @@ fn a_liar_about_its_consumers_is_not_believed() {
     assert_eq!((end.consumers, end.left), (1, 1));
 }
 
-/// Of two ways to the same workers a neighbour is told the shorter one: whoever has another way as long as the longer one takes the
+/// Of two ways to the same workers a neighbour is told the shorter one: anyone who has another way as long as the longer one takes the
 /// shorter all the same.
 #[test]
 fn the_shorter_of_two_ways_is_told() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use turno_engine::{
-    BroadcastAnswer, CallerWord, Deliver, DiskEffect, Effect, Engine, Event, FarWord, Input, LinkEffect, LinkWord,
-    NativeEffect, Neighbour, Outgoing, PeerEffect, Persist, Settings, WorkerWord,
+    BroadcastAnswer, CallerWord, Deliver, DiskEffect, Effect, Engine, Event, Input, LinkEffect, LinkMessage,
+    NativeEffect, Neighbour, Outgoing, PeerEffect, Persist, RemoteMessage, Settings, WorkerWord,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
@@ -217,16 +217,16 @@ impl Net {
     /// The broadcast that is on its way to the second broker ends with that many consumers, by its word.
     pub(crate) fn lie_about_consumers(&mut self, consumers: u32) {
         let wire = self.wires.iter_mut().find(|wire| wire.to.broker == 1).expect("there is a link");
-        let is_broadcast = |effect: &Effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) if matches!(**word, LinkWord::Broadcast(_)));
+        let is_broadcast = |effect: &Effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) if matches!(**word, LinkMessage::Broadcast(_)));
         let at = wire.on_its_way.iter().position(is_broadcast).expect("it is on its way");
         let (Some(Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. })), from) =
             (wire.on_its_way.remove(at), wire.from)
         else {
             return;
         };
-        let LinkWord::Broadcast(broadcast) = *word else { return };
+        let LinkMessage::Broadcast(broadcast) = *word else { return };
         let end = Box::new(BroadcastEnd { consumers, answered: consumers, ..BroadcastEnd::default() });
-        let word = FarWord::Caller(CallerWord::BroadcastEnd(end));
+        let word = RemoteMessage::Caller(CallerWord::BroadcastEnd(end));
         self.put(from.broker, Input::Far { conn: from.conn, seq: broadcast.seq, word });
     }
 
@@ -266,7 +266,7 @@ impl Net {
             self.crossed.push((from.broker, to.broker, text_of(&forward.payload), forward.path.len()));
         }
         if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) = &effect {
-            self.event_crossings += usize::from(matches!(**word, LinkWord::Event(_)));
+            self.event_crossings += usize::from(matches!(**word, LinkMessage::Event(_)));
         }
         if let Some(input) = heard_as(to.conn, effect) {
             self.put(to.broker, input);
@@ -330,7 +330,7 @@ impl Net {
         seq
     }
 
-    /// Takes the delivery of that text from whoever has it.
+    /// Takes the delivery of that text from anyone who has it.
     pub(crate) fn take(&mut self, text: &str) -> Given {
         let at = self.given.iter().position(|given| given.text == text);
         self.given.remove(at.unwrap_or_else(|| panic!("nobody has {text}: {:?}", self.given)))
@@ -387,21 +387,21 @@ fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
             Some(Input::FarCancel { conn, seq: delivery.stamp, reason })
         }
         Effect::Peer(PeerEffect::Closing { .. }) => Some(Input::PeerClosing { conn }),
-        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Ack { seq }, .. }) => far(seq, FarWord::Ack),
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Ack { seq }, .. }) => far(seq, RemoteMessage::Ack),
         Effect::Peer(PeerEffect::Link { effect: LinkEffect::Fail { seq, permanent, payload }, .. }) => {
-            far(seq, FarWord::Fail { permanent, payload })
+            far(seq, RemoteMessage::Fail { permanent, payload })
         }
         Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Reply { more, payload }, .. }) => {
-            far(seq, FarWord::Caller(CallerWord::Reply { more, payload }))
+            far(seq, RemoteMessage::Caller(CallerWord::Reply { more, payload }))
         }
         Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Progress { payload }, .. }) => {
-            far(seq, FarWord::Caller(CallerWord::Progress { payload }))
+            far(seq, RemoteMessage::Caller(CallerWord::Progress { payload }))
         }
         Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Delivered, .. }) => {
-            far(seq, FarWord::Caller(CallerWord::Delivered))
+            far(seq, RemoteMessage::Caller(CallerWord::Delivered))
         }
         Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { code, payload }, .. }) => {
-            far(seq, FarWord::Caller(CallerWord::Undelivered { code, payload }))
+            far(seq, RemoteMessage::Caller(CallerWord::Undelivered { code, payload }))
         }
         Effect::Peer(PeerEffect::Caller {
             seq,
@@ -409,10 +409,10 @@ fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
             ..
         }) => far(
             seq,
-            FarWord::Caller(CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload })),
+            RemoteMessage::Caller(CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload })),
         ),
         Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::BroadcastEnd(end), .. }) => {
-            far(seq, FarWord::Caller(CallerWord::BroadcastEnd(end)))
+            far(seq, RemoteMessage::Caller(CallerWord::BroadcastEnd(end)))
         }
         Effect::Peer(PeerEffect::Answer { result: Ok(()), .. })
         | Effect::Peer(PeerEffect::Answer { result: Err(_), .. }) => None,

@@ -1,4 +1,4 @@
-//! What crosses a link and does not come to a worker: whoever asked hears of it all the same.
+//! What crosses a link and does not come to a worker: anyone who asked hears of it all the same.
 
 use turno_engine::{Broadcast, CallerWord, Effect, Input, Outgoing, PeerEffect, WorkerWord};
 use turno_proto::model::Code;

@@ -1,6 +1,6 @@
 //! Room that comes to be here or there while something waits: it is used, and neighbours hear of it.
 
-use turno_engine::{CallerWord, Engine, FarWord, Input, LinkWord, Neighbour, Settings};
+use turno_engine::{CallerWord, Engine, Input, LinkMessage, Neighbour, RemoteMessage, Settings};
 use turno_proto::model::link::{Offer, Path, Room};
 use turno_proto::model::{Code, Payload, Slots, limits};
 
@@ -24,11 +24,11 @@ fn what_waits_behind_a_costly_head_goes_to_everyone_who_has_room() {
     );
     let path = Path::default().then(broker).expect("one broker is no long way");
     let offer = Offer { queue: "q".to_owned(), held: 0, rooms: vec![Room { path, free: 4, token: None }] };
-    net.put(0, Input::Link { conn, word: Box::new(LinkWord::Offers(vec![offer])) });
+    net.put(0, Input::Link { conn, word: Box::new(LinkMessage::Offers(vec![offer])) });
     // It comes back until the link is left alone for a while, and so it waits before the others.
     net.ask(caller, "costly", |message| message.cost = Some(3));
     for seq in 1..=limits::RETURNS_MAX {
-        let word = FarWord::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
+        let word = RemoteMessage::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
         net.put(0, Input::Far { conn, seq, word });
     }
     net.request(caller, "a");
@@ -42,7 +42,7 @@ fn what_waits_behind_a_costly_head_goes_to_everyone_who_has_room() {
 }
 
 /// S2.7, S2.32: a worker that was dropped from a queue and consumes it again is one that neighbours hear of, also if it
-/// has so many queues that it stands in a crew.
+/// has so many queues that it stands in a shared rota.
 #[test]
 fn neighbours_hear_of_a_worker_on_probation() {
     for own_rotas_max in [0, 1, 8] {

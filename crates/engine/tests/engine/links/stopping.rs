@@ -1,7 +1,7 @@
 //! What crossed is given up by its owner: the far worker hears why.
 
 use turno_engine::{
-    Broadcast, CallerWord, Effect, Engine, Forward, ForwardBroadcast, Input, LinkWord, NativeEffect, Neighbour,
+    Broadcast, CallerWord, Effect, Engine, Forward, ForwardBroadcast, Input, LinkMessage, NativeEffect, Neighbour,
     PeerEffect, Settings,
 };
 use turno_proto::model::link::{ForwardWants, Path};
@@ -111,7 +111,7 @@ fn a_far_worker_hears_the_reason() {
             path: path(),
             payload: body("all"),
         };
-        net.put(0, Input::Link { conn, word: Box::new(LinkWord::Broadcast(broadcast)) });
+        net.put(0, Input::Link { conn, word: Box::new(LinkMessage::Broadcast(broadcast)) });
         net.take("all");
         net.put(0, Input::FarCancel { conn, seq: 6, reason: said });
         assert_eq!(stopped(&mut net, worker), [heard], "a broadcast, {said}");

@@ -1,6 +1,6 @@
 //! Neighbours that are lost.
 
-use turno_engine::ring::{RetConn, RingWord};
+use turno_engine::ring::{RetConn, RingMessage};
 use turno_proto::model::ring::{Errand, Fallen, RingState, Sid};
 
 use super::net::Net;
@@ -8,7 +8,7 @@ use super::net::Net;
 /// The calls that went round, by their caller.
 fn calls(net: &Net) -> Vec<(u16, Fallen)> {
     let calls = net.said.iter().filter_map(|(from, _, word)| match word {
-        RingWord::RetConn(RetConn::Call { caller, content, hops: 0 }) if caller.origin.sid.get() == *from => {
+        RingMessage::RetConn(RetConn::Call { caller, content, hops: 0 }) if caller.origin.sid.get() == *from => {
             Some((*from, *content))
         }
         _ => None,
@@ -18,7 +18,7 @@ fn calls(net: &Net) -> Vec<(u16, Fallen)> {
 
 fn openings(net: &Net) -> Vec<(u16, u16, Errand)> {
     let openings = net.said.iter().filter_map(|(from, to, word)| match word {
-        RingWord::RetConn(RetConn::Open { errand }) => Some((*from, *to, *errand)),
+        RingMessage::RetConn(RetConn::Open { errand }) => Some((*from, *to, *errand)),
         _ => None,
     });
     openings.collect()
@@ -39,7 +39,7 @@ fn a_lost_connection_comes_back() {
     assert_eq!((net.got(2), net.got(3)), (vec!["meanwhile"], vec!["meanwhile"]));
 }
 
-/// Proves S3.18, S3.21, S3.22 and S3.24: after 5 s the successor calls for whoever sent to the fallen, and that one comes. What
+/// Proves S3.18, S3.21, S3.22 and S3.24: after 5 s the successor calls for anyone who sent to the fallen, and that one comes. What
 /// the fallen had not passed on is sent again.
 #[test]
 fn one_falls() {
@@ -61,7 +61,7 @@ fn one_falls() {
     assert_eq!(net.view(1).not_round, 0);
 }
 
-/// Proves S3.22 and S3.24: two in a row have fallen, and whoever has nobody to send to is meant.
+/// Proves S3.22 and S3.24: two in a row have fallen, and anyone who has nobody to send to is meant.
 #[test]
 fn two_in_a_row_fall() {
     let mut net = Net::ring(&[1, 2, 3, 4, 5]);
@@ -91,7 +91,7 @@ fn any_two_fall() {
     }
 }
 
-/// Proves S3.20: whoever nobody comes to for 10 s joins again.
+/// Proves S3.20: anyone who nobody comes to for 10 s joins again.
 #[test]
 fn nobody_comes() {
     let mut net = Net::ring(&[1, 2, 3]);
@@ -99,14 +99,14 @@ fn nobody_comes() {
     net.part(&[2], &[1, 3]);
     net.run(30_000);
     assert_eq!((net.state(2), net.circle(1)), (RingState::Alone, vec![1, 3]));
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3], 15_000);
 }
 
 /// Proves S3.18 and S3.21: one that comes in the place of the lost predecessor, and goes before the circle is whole, does not make it
 /// wait longer.
 #[test]
-fn whoever_comes_and_goes_changes_nothing() {
+fn anyone_who_comes_and_goes_changes_nothing() {
     let mut net = Net::ring(&[1, 2, 3]);
     net.cut(3, 1);
     net.run(4_000);
@@ -141,11 +141,13 @@ fn called_fallen_and_alive() {
     let mut net = Net::ring(&[1, 2, 3]);
     net.said.clear();
     let caller = net.member(3);
-    net.slip(2, RingWord::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(2)), hops: 1 }));
+    net.slip(2, RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(2)), hops: 1 }));
     net.run(100);
     assert_eq!(openings(&net), [(2, 3, Errand::Return)]);
     assert!(
-        !net.said.iter().any(|(from, _, word)| *from == 2 && matches!(word, RingWord::RetConn(RetConn::Call { .. })))
+        !net.said
+            .iter()
+            .any(|(from, _, word)| *from == 2 && matches!(word, RingMessage::RetConn(RetConn::Call { .. })))
     );
     net.until_whole(&[1, 2, 3], 3_000);
 }

@@ -1,6 +1,6 @@
 //! Members that come.
 
-use turno_engine::ring::{JoinVerdict, RetConn, RingWord};
+use turno_engine::ring::{JoinVerdict, RetConn, RingMessage};
 use turno_proto::model::Code;
 use turno_proto::model::ring::{RingState, Sid};
 
@@ -44,15 +44,15 @@ fn the_words_of_a_join() {
 }
 
 /// NEWCONN and RETCONN in a few words.
-fn brief(word: &RingWord) -> Option<String> {
+fn brief(word: &RingMessage) -> Option<String> {
     match word {
-        RingWord::NewConn(word) => {
+        RingMessage::NewConn(word) => {
             let content = word.content.map(|content| format!(" {content}")).unwrap_or_default();
             let verdict =
                 word.verdict.map_or("", |verdict| if verdict == JoinVerdict::Claimed { " claimed" } else { " no" });
             Some(format!("NEWCONN{content}{verdict}"))
         }
-        RingWord::RetConn(RetConn::Open { .. }) => Some("RETCONN".to_owned()),
+        RingMessage::RetConn(RetConn::Open { .. }) => Some("RETCONN".to_owned()),
         _ => None,
     }
 }
@@ -128,7 +128,7 @@ fn a_sorted_ring() {
     }
 }
 
-/// Proves S3.6: whoever has no number is told the one after the highest, and the next one the one after that.
+/// Proves S3.6: anyone who has no number is told the one after the highest, and the next one the one after that.
 #[test]
 fn a_number_for_one_that_has_none() {
     let mut net = Net::ring(&[1, 2, 6]);
@@ -146,11 +146,11 @@ fn addresses_are_known() {
 
 /// A member that asks the one it is sent to by, in a circle with another tail, closes the circle; the tail comes in again.
 #[test]
-fn whoever_sends_there_already_is_the_predecessor() {
+fn anyone_who_sends_there_already_is_the_predecessor() {
     let mut net = Net::ring(&[1, 2, 3, 4, 5, 6]);
     net.part(&[1, 2, 3], &[4, 5, 6]);
     net.run(8_000);
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3, 4, 5, 6], 15_000);
 }
 

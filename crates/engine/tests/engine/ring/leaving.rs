@@ -1,6 +1,6 @@
 //! Members that leave.
 
-use turno_engine::ring::{RingInput, RingWord};
+use turno_engine::ring::{RingInput, RingMessage};
 use turno_proto::model::Code;
 use turno_proto::model::ring::{RingState, Sid};
 
@@ -16,7 +16,9 @@ fn one_of_four_leaves() {
     assert_eq!(net.state(3), RingState::Leaving);
     net.run(200);
     let off = net.said.iter().filter_map(|(from, to, word)| match word {
-        RingWord::ServOff { content, .. } => Some((*from, *to, content.as_ref().map(|member| member.origin.sid.get()))),
+        RingMessage::ServOff { content, .. } => {
+            Some((*from, *to, content.as_ref().map(|member| member.origin.sid.get())))
+        }
         _ => None,
     });
     assert_eq!(off.collect::<Vec<_>>(), [(3, 4, None), (4, 1, Some(4)), (1, 2, Some(4)), (2, 3, Some(4))]);
@@ -58,7 +60,7 @@ fn one_of_two_leaves() {
     net.put(2, RingInput::Leave);
     net.run(1_000);
     assert_eq!((net.state(1), net.state(2)), (RingState::Alone, RingState::Off));
-    assert!(!net.said.iter().any(|(from, _, word)| *from == 1 && matches!(word, RingWord::ServOff { .. })));
+    assert!(!net.said.iter().any(|(from, _, word)| *from == 1 && matches!(word, RingMessage::ServOff { .. })));
     assert_eq!((net.got(1), net.view(1).buffered), (vec!["the last"], 0));
     net.start(3, Some(1));
     net.until_whole(&[1, 3], 3_000);
@@ -74,7 +76,7 @@ fn leaving_takes_no_longer_than_two_seconds() {
     assert_eq!(net.state(1), RingState::Leaving);
     net.run(200);
     assert_eq!(net.state(1), RingState::Off);
-    net.mend();
+    net.reconnect();
     net.until_whole(&[2, 3], 15_000);
 }
 
@@ -114,7 +116,7 @@ fn all_end() {
     net.run(1_000);
     net.stopped.sort_unstable();
     assert_eq!(net.stopped, [1, 2, 3]);
-    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingWord::Shutdown { .. }));
+    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingMessage::Shutdown { .. }));
     assert_eq!(said.map(|(from, to, _)| (*from, *to)).collect::<Vec<_>>(), [(2, 3), (3, 1)]);
 }
 
@@ -122,7 +124,7 @@ fn all_end() {
 #[test]
 fn the_end_is_heard_after_the_refusal() {
     let mut net = Net::ring(&[1, 2]);
-    net.slip(2, RingWord::Refused { code: Code::NotInRing, instead: None });
+    net.slip(2, RingMessage::Refused { code: Code::NotInRing, instead: None });
     assert_eq!((net.state(2), net.view(2).previous), (RingState::LinkDown, Some(Sid::new(1))));
     net.put(1, RingInput::Shutdown);
     net.run(1_000);

@@ -12,7 +12,7 @@ fn a_ring_in_two() {
     net.part(&[1, 4], &[2, 3, 5]);
     net.run(20_000);
     assert_eq!((net.circle(1).len(), net.circle(2).len()), (2, 3));
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3, 4, 5], 15_000);
     let merged = net.news.iter().filter(|(_, news)| matches!(news, RingNews::Merge { .. })).map(|(number, _)| *number);
     assert!(merged.clone().all(|number| [2, 3, 5].contains(&number)), "{:?}", merged.collect::<Vec<_>>());
@@ -28,7 +28,7 @@ fn both_halves_go_on() {
     net.publish(3, "there");
     net.run(1_000);
     assert_eq!((net.got(2), net.got(4)), (vec!["here"], vec!["there"]));
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3, 4], 15_000);
     net.publish(1, "together");
     net.run(1_000);

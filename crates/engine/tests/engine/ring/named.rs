@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Publication, RingInput, RingWord};
+use turno_engine::ring::{Publication, RingInput, RingMessage};
 use turno_proto::model::ring::{Origin, RingState, Sid};
 use turno_proto::model::{Code, Payload, limits};
 
@@ -11,7 +11,7 @@ use super::net::Net;
 
 /// `--ring-next 7@HOST`: if another answers there, it is not joined.
 #[test]
-fn whoever_else_is_there_is_not_joined() {
+fn anyone_who_else_is_there_is_not_joined() {
     for (named, joins) in [(1, true), (7, false)] {
         let mut net = Net::new();
         net.start(1, None);
@@ -28,7 +28,7 @@ fn whoever_else_is_there_is_not_joined() {
     }
 }
 
-/// `--ring-wait` waits for the one that is named. Whoever else is there is not known for having been met.
+/// `--ring-wait` waits for the one that is named. Anyone who else is there is not known for having been met.
 #[test]
 fn the_one_that_is_named_is_waited_for() {
     let mut net = Net::new();
@@ -87,7 +87,7 @@ fn a_member_that_sends_without_pause_is_not_carried_far() {
         let event = Arc::clone(&event);
         let publication = Publication { origin, seq, after: seq - 1, round, hops: 0, event };
         let conn = net.from(3, 1);
-        net.put(1, RingInput::Word { conn, word: RingWord::Publish(publication) });
+        net.put(1, RingInput::Word { conn, word: RingMessage::Publish(publication) });
     };
     for seq in 1..=40 {
         send(&mut net, seq, 0);

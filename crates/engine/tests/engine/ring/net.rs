@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turno_engine::Event;
 use turno_engine::ring::{
-    Node, RingEffect, RingHostEffect, RingInput, RingNews, RingPeerEffect, RingSettings, RingTimers, RingWord,
+    Node, RingEffect, RingHostEffect, RingInput, RingMessage, RingNews, RingPeerEffect, RingSettings, RingTimers,
     TRANSITIONS,
 };
 use turno_proto::model::ring::view::RingView;
@@ -48,7 +48,7 @@ pub(crate) struct Net {
     pub(crate) left: Vec<Number>,
     pub(crate) stopped: Vec<Number>,
     pub(crate) slowed: BTreeSet<Number>,
-    pub(crate) said: Vec<(Number, Number, RingWord)>,
+    pub(crate) said: Vec<(Number, Number, RingMessage)>,
     pub(crate) settings: fn(&mut RingSettings),
 }
 
@@ -153,7 +153,7 @@ impl Net {
         }
     }
 
-    pub(crate) fn mend(&mut self) {
+    pub(crate) fn reconnect(&mut self) {
         self.cut.clear();
     }
 
@@ -183,15 +183,15 @@ impl Net {
         let node = self.nodes.get_mut(&number)?;
         let mut effects = Vec::new();
         node.handle(self.now, RingInput::Accepted { conn, peer: None }, &mut effects);
-        node.handle(self.now, RingInput::Word { conn, word: RingWord::AskSid }, &mut effects);
+        node.handle(self.now, RingInput::Word { conn, word: RingMessage::AskSid }, &mut effects);
         effects.into_iter().find_map(|effect| match effect {
-            RingEffect::Peer(RingPeerEffect::Say { word: RingWord::FreeSid { sid }, .. }) => Some(sid.get()),
+            RingEffect::Peer(RingPeerEffect::Say { word: RingMessage::FreeSid { sid }, .. }) => Some(sid.get()),
             _ => None,
         })
     }
 
     /// Somebody who is no broker of this net dials a member, says to be that one, and says these words.
-    pub(crate) fn strange(&mut self, to: Number, peer: Member, words: Vec<RingWord>) -> ConnId {
+    pub(crate) fn strange(&mut self, to: Number, peer: Member, words: Vec<RingMessage>) -> ConnId {
         let conn = self.new_conn();
         self.put(to, RingInput::Accepted { conn, peer: Some(peer) });
         for word in words {
@@ -201,7 +201,7 @@ impl Net {
     }
 
     /// Says something to a member as if its predecessor had said it.
-    pub(crate) fn slip(&mut self, to: Number, word: RingWord) {
+    pub(crate) fn slip(&mut self, to: Number, word: RingMessage) {
         let previous = self.view(to).previous.expect("a predecessor").get();
         let ends = self.wires.iter().filter(|((whose, _), (peer, _))| (*whose, *peer) == (to, previous));
         let conns: Vec<ConnId> = ends.map(|((_, conn), _)| *conn).collect();
@@ -278,7 +278,7 @@ impl Net {
             return;
         }
         if self.cut.contains(&(from, to)) || self.cut.contains(&(to, from)) {
-            // Nobody answers; whoever dialled gives up by its own clock.
+            // Nobody answers; anyone who dialled gives up by its own clock.
             return;
         }
         let (Some(me), Some(peer)) = (self.nodes.get(&from), self.nodes.get(&to)) else {

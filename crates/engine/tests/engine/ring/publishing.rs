@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Publication, RingInput, RingNews, RingWord};
+use turno_engine::ring::{Publication, RingInput, RingMessage, RingNews};
 use turno_proto::model::Code;
 use turno_proto::model::ring::{Origin, RingState, Sid};
 
@@ -21,7 +21,7 @@ fn once_round() {
     net.run(100);
     assert_eq!(net.got(1), ["c"]);
     assert_eq!((net.got(2), net.got(3)), (vec!["a", "b"], vec!["c", "a", "b"]));
-    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingWord::Publish(_))).count();
+    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingMessage::Publish(_))).count();
     assert_eq!(said, 6, "each of three over each connection but the one that leads to its origin");
     net.run(2_000);
     for number in [1, 2, 3] {
@@ -38,7 +38,7 @@ fn what_does_not_come_back_is_told() {
     net.run(5_500);
     let told = net.news.iter().any(|(number, news)| *number == 1 && matches!(news, RingNews::Overdue { seq: 1, .. }));
     assert!(told, "{:?}", net.news);
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3], 15_000);
     net.run(100);
     assert_eq!(net.view(1).not_round, 0);
@@ -74,15 +74,15 @@ fn another_way_is_not_round() {
     // 3 lost its predecessor, and comes to 1 anew with what it must have from elsewhere.
     net.drop_link(3, 1);
     net.run(20);
-    net.slip(1, RingWord::Publish(Publication { origin, seq: 1, after: 0, round: 0, hops: 2, event }));
+    net.slip(1, RingMessage::Publish(Publication { origin, seq: 1, after: 0, round: 0, hops: 2, event }));
     assert_eq!(net.view(1).not_round, 1);
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3], 15_000);
     net.run(2_000);
     assert_eq!((net.got(3), net.view(1).not_round), (vec!["not yet at 3"], 0));
 }
 
-/// What was thrown away for want of its origin is passed on again, and delivered to nobody twice.
+/// What was thrown away for lack of its origin is passed on again, and delivered to nobody twice.
 #[test]
 fn thrown_away_and_passed_on_again() {
     let mut net = Net::ring(&[1, 2, 3]);
@@ -93,14 +93,14 @@ fn thrown_away_and_passed_on_again() {
     net.part(&[2], &[1, 3]);
     net.run(20_000);
     assert_eq!((net.state(2), net.view(2).buffered), (RingState::Alone, 0));
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3], 15_000);
     net.run(2_000);
     assert_eq!((net.got(2), net.got(3)), (vec!["only at 2"], vec!["only at 2"]));
     assert_eq!(net.view(1).not_round, 0);
 }
 
-/// What a member gave up counts as not had, and what had come round before stays had: whoever sends to it next hears that, and sends
+/// What a member gave up counts as not had, and what had come round before stays had: anyone who sends to it next hears that, and sends
 /// it what it gave up.
 #[test]
 fn given_up_is_not_had() {
@@ -115,11 +115,11 @@ fn given_up_is_not_had() {
     net.run(20_000);
     assert_eq!((net.state(2), net.view(2).buffered), (RingState::Alone, 0));
     net.said.clear();
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3], 15_000);
     let origin = net.member(1).origin;
     let stated = net.said.iter().find_map(|(from, _, word)| match word {
-        RingWord::Have { had } if *from == 2 => had.iter().find(|had| had.origin == origin),
+        RingMessage::Have { had } if *from == 2 => had.iter().find(|had| had.origin == origin),
         _ => None,
     });
     assert_eq!(stated.map(|had| had.seq), Some(1));
@@ -134,12 +134,12 @@ fn what_is_sent_again_says_what_has_come_round() {
     net.cut(2, 3);
     let origin = Origin { sid: Sid::new(9), incarnation: 1 };
     let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("the fifth") });
-    net.slip(2, RingWord::Publish(Publication { origin, seq: 5, after: 4, round: 4, hops: 1, event }));
-    net.mend();
+    net.slip(2, RingMessage::Publish(Publication { origin, seq: 5, after: 4, round: 4, hops: 1, event }));
+    net.reconnect();
     net.said.clear();
     net.run(3_500);
     let words = net.said.iter().filter_map(|(from, to, word)| match word {
-        RingWord::Publish(publication) => Some((*from, *to, publication.seq, publication.round)),
+        RingMessage::Publish(publication) => Some((*from, *to, publication.seq, publication.round)),
         _ => None,
     });
     assert_eq!(words.collect::<Vec<_>>(), [(2, 3, 5, 4), (3, 1, 5, 4), (1, 2, 5, 4)]);
@@ -159,10 +159,10 @@ fn what_the_circle_has_is_not_passed_on_again() {
     net.run(12_000);
     assert_eq!((net.view(1).buffered, net.view(2).buffered, net.view(4).buffered), (0, 0, 1));
     assert!(net.view(1).whole && net.view(2).whole && net.state(4) == RingState::LinkDown);
-    net.mend();
+    net.reconnect();
     net.said.clear();
     net.until_whole(&[1, 2, 3, 4], 25_000);
-    let again = net.said.iter().filter(|(_, to, word)| *to != 3 && matches!(word, RingWord::Publish(_))).count();
+    let again = net.said.iter().filter(|(_, to, word)| *to != 3 && matches!(word, RingMessage::Publish(_))).count();
     let is_mistake = |(_, news): &(u16, RingNews)| matches!(news, RingNews::Refused { code: Code::BadSequence, .. });
     assert_eq!((again, net.news.iter().any(is_mistake)), (0, false));
     for number in [1, 2, 4] {
@@ -179,12 +179,12 @@ fn kept_until_a_roll_call_behind_it_is_back() {
     net.run(1_100);
     let last_roll_call = |net: &Net| {
         let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, word)| word);
-        said.filter(|word| matches!(word, RingWord::RollCall { .. })).find(|_| true).cloned().expect("a roll call")
+        said.filter(|word| matches!(word, RingMessage::RollCall { .. })).find(|_| true).cloned().expect("a roll call")
     };
     let before = last_roll_call(&net);
     let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("the last word") });
     let origin = Origin { sid: Sid::new(9), incarnation: 1 };
-    net.slip(1, RingWord::Publish(Publication { origin, seq: 1, after: 0, round: 0, hops: 1, event }));
+    net.slip(1, RingMessage::Publish(Publication { origin, seq: 1, after: 0, round: 0, hops: 1, event }));
     net.slip(1, before);
     assert_eq!(net.view(1).buffered, 1, "2 need not have it yet");
     net.run(1_100);
@@ -201,12 +201,13 @@ fn a_roll_call_from_before_a_neighbour_changed_acknowledges_nothing() {
     net.publish(1, "lost at 2");
     net.run(1_100);
     let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, word)| word);
-    let before = said.into_iter().find(|word| matches!(word, RingWord::RollCall { .. })).cloned().expect("a roll call");
+    let before =
+        said.into_iter().find(|word| matches!(word, RingMessage::RollCall { .. })).cloned().expect("a roll call");
     net.drop_link(1, 2);
     net.run(6);
     net.slip(1, before);
     assert_eq!(net.view(1).not_round, 1, "3 has not got it");
-    net.mend();
+    net.reconnect();
     net.until_whole(&[1, 2, 3], 15_000);
     net.run(100);
     assert_eq!((net.view(1).not_round, net.got(2), net.got(3)), (0, vec!["lost at 2"], vec!["lost at 2"]));

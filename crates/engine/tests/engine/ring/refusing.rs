@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Publication, RetConn, RingNews, RingWord};
+use turno_engine::ring::{Publication, RetConn, RingMessage, RingNews};
 use turno_proto::model::Code;
 use turno_proto::model::ring::{Fallen, Member, Origin, RingState, Sid};
 
 use super::net::Net;
 use crate::seen::body;
 
-fn forged(origin: Origin, seq: u64, after: u64, hops: u8) -> RingWord {
+fn forged(origin: Origin, seq: u64, after: u64, hops: u8) -> RingMessage {
     let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("forged") });
-    RingWord::Publish(Publication { origin, seq, after, round: 0, hops, event })
+    RingMessage::Publish(Publication { origin, seq, after, round: 0, hops, event })
 }
 
 /// Proves S3.7: a second broker with a number that is taken does not get in, wherever it asks, and waits for nothing.
@@ -67,7 +67,10 @@ fn in_my_name() {
     let me = net.member(2).origin;
     net.slip(2, forged(me, 77, 76, 1));
     net.slip(2, forged(Origin { incarnation: me.incarnation + 1, ..me }, 1, 0, 1));
-    net.slip(2, RingWord::RollCall { origin: Origin { incarnation: 1, ..me }, number: 5, round: 0, members: vec![] });
+    net.slip(
+        2,
+        RingMessage::RollCall { origin: Origin { incarnation: 1, ..me }, number: 5, round: 0, members: vec![] },
+    );
     assert_eq!(net.view(2).counters.forged, 3);
     net.run(100);
     assert!(net.got(3).is_empty() && net.got(2).is_empty());
@@ -85,9 +88,10 @@ fn too_many_hops() {
     assert_eq!((net.view(2).counters.hop_limit, net.got(2).len()), (1, 0));
     net.said.clear();
     let caller = Member { origin: stranger, address: "host:50".into(), native: String::new() };
-    net.slip(2, RingWord::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(60)), hops: 0 }));
+    net.slip(2, RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(60)), hops: 0 }));
     net.run(1_000);
-    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingWord::RetConn(RetConn::Call { .. }))).count();
+    let said =
+        net.said.iter().filter(|(_, _, word)| matches!(word, RingMessage::RetConn(RetConn::Call { .. }))).count();
     assert_eq!(said, 6, "twice round three, and no further");
 }
 

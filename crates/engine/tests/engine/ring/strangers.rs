@@ -1,7 +1,7 @@
 //! A process on the same machine poses as a member of a ring without a secret. It may disturb the ring while it is there; it ends no
 //! broker, and nothing that it claims stays.
 
-use turno_engine::ring::{RetConn, RingInput, RingNews, RingSettings, RingWord};
+use turno_engine::ring::{RetConn, RingInput, RingMessage, RingNews, RingSettings};
 use turno_proto::model::ring::{Errand, Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, Mono, limits};
 
@@ -21,8 +21,8 @@ fn posed(net: &Net, number: u16, incarnation: u64) -> Member {
 }
 
 /// The words of one who takes the place of a predecessor.
-fn as_previous(then: RingWord) -> Vec<RingWord> {
-    vec![RingWord::RetConn(RetConn::Open { errand: Errand::Return }), then]
+fn as_previous(then: RingMessage) -> Vec<RingMessage> {
+    vec![RingMessage::RetConn(RetConn::Open { errand: Errand::Return }), then]
 }
 
 /// Nobody has ended or was refused, and all of them are one circle again.
@@ -67,7 +67,7 @@ fn a_shutdown_that_nothing_proves_ends_nobody() {
             if let Some(number) = RING.into_iter().find(|number| *number == origin.sid.get()) {
                 origin = net.member(number).origin;
             }
-            let word = RingWord::Shutdown { origin, hops: 0 };
+            let word = RingMessage::Shutdown { origin, hops: 0 };
             let stranger = net.strange(to, net.member(previous), as_previous(word));
             net.run(500);
             let told = net
@@ -89,9 +89,9 @@ fn what_a_posed_predecessor_tells_does_not_stay() {
         let all = vec![net.member(1), posed(&net, 2, incarnation), posed(&net, 3, incarnation)];
         let me = net.member(1).origin;
         let words = [
-            RingWord::CaughtUp { members: all.clone() },
-            RingWord::RollCall { origin: me, number: 1, round: 0, members: all.clone() },
-            RingWord::RollCall { origin: me, number: 1_000, round: 0, members: all },
+            RingMessage::CaughtUp { members: all.clone() },
+            RingMessage::RollCall { origin: me, number: 1, round: 0, members: all.clone() },
+            RingMessage::RollCall { origin: me, number: 1_000, round: 0, members: all },
         ];
         for word in words {
             let stranger = net.strange(1, net.member(3), as_previous(word));
@@ -113,7 +113,7 @@ fn fenced_must_be_proven() {
     for (has_secret, failed) in [(false, vec![]), (true, vec![(2, Code::Fenced)])] {
         let mut net = Net::ring_with(&RING, if has_secret { |_| {} } else { open });
         let next = net.from(3, 2);
-        net.put(2, RingInput::Word { conn: next, word: RingWord::Refused { code: Code::Fenced, instead: None } });
+        net.put(2, RingInput::Word { conn: next, word: RingMessage::Refused { code: Code::Fenced, instead: None } });
         net.run(100);
         assert_eq!((&net.failed, net.state(2) == RingState::Off), (&failed, has_secret));
         if !has_secret {
@@ -131,7 +131,7 @@ fn without_a_secret_each_broker_is_ended_by_its_own_admin() {
     net.put(2, RingInput::Shutdown);
     net.run(3_000);
     assert_eq!(net.stopped, [2]);
-    assert!(!net.said.iter().any(|(_, _, word)| matches!(word, RingWord::Shutdown { .. })));
+    assert!(!net.said.iter().any(|(_, _, word)| matches!(word, RingMessage::Shutdown { .. })));
     net.until_whole(&[1, 3], 15_000);
 }
 

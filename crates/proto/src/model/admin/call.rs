@@ -280,7 +280,7 @@ pub enum AdminCall {
         /// Where to begin.
         #[serde(default)]
         from: OutputPlace,
-        /// Only what arrived after that: `arrived` of an earlier answer. What was left out for want of room is not there.
+        /// Only what arrived after that: `arrived` of an earlier answer. What was left out for lack of room is not there.
         #[serde(default)]
         after: Option<u64>,
         /// Somebody looks at it as it comes: workers are asked for what they would leave out otherwise.
@@ -421,7 +421,7 @@ pub enum AdminCall {
     RingJoin {
         /// HOST:PORT where that member listens for others.
         next: String,
-        /// Who that must be. `None`: whoever is there.
+        /// Who that must be. `None`: anyone who is there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sid: Option<Sid>,
     },

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::word::{Forward, ForwardBroadcast, ForwardEvent, LinkWord};
+pub use self::word::{Forward, ForwardBroadcast, ForwardEvent, LinkMessage};
 use super::limits;
 use super::ring::Origin;
 

@@ -67,7 +67,7 @@ pub struct ForwardEvent {
 
 /// A word that is not about one crossing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkWord {
+pub enum LinkMessage {
     /// OFFER: what changed; one for each queue, at most [`limits::OFFERS_MAX`](crate::model::limits::OFFERS_MAX).
     Offers(Vec<Offer>),
     /// PRESENCE: everyone who can be reached, in place of what was told before; at most

@@ -53,7 +53,7 @@ pub enum Reason {
         /// Messages of the queue that are ahead.
         ahead: u64,
     },
-    /// Nobody has the queue: whoever left it has not settled all yet, or what it had is on its way back. Others wait
+    /// Nobody has the queue: anyone who left it has not settled all yet, or what it had is on its way back. Others wait
     /// for it, or it was one worker's alone.
     NotFree {
         /// Messages of the queue that are not settled.
@@ -346,7 +346,7 @@ mod tests {
             ),
             (
                 Reason::WaitsForMemory { ahead: 2 },
-                "it is on disk, and limits.memory has no room to load it, 2 messages go first",
+                "it is on disk, and limits.memory has no room to load it, 2 messages are ahead",
                 json!({ "reason": "waits_for_memory", "ahead": 2 }),
             ),
             (

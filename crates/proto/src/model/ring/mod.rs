@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingWord};
+pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingMessage};
 use super::words::words;
 
 /// A broker's number in the ring.
@@ -91,7 +91,7 @@ pub struct Had {
 pub enum Fallen {
     /// That one's.
     Sid(Sid),
-    /// Unknown, or several in a row: whoever has nobody to send to is meant.
+    /// Unknown, or several in a row: anyone who has nobody to send to is meant.
     Gap,
 }
 
@@ -118,9 +118,9 @@ pub enum Errand {
     Return,
     /// The other asked to join, and this is the place.
     Join,
-    /// Whoever was between them has fallen.
+    /// Anyone who was between them has fallen.
     Heal,
-    /// Whoever was between them leaves.
+    /// Anyone who was between them leaves.
     Left,
 }
 

@@ -16,7 +16,7 @@ pub struct NewConn {
     pub joiner: Member,
     /// The member that it asked.
     pub content: Option<Sid>,
-    /// That member has no predecessor: whoever has nobody to send to may claim.
+    /// That member has no predecessor: anyone who has nobody to send to may claim.
     pub gap: bool,
     /// How it ended.
     #[serde(with = "verdict")]
@@ -34,7 +34,7 @@ pub enum JoinVerdict {
     Refused(Code),
 }
 
-/// With content: whoever sent to the fallen shall send to me. Without: I send to you from now on.
+/// With content: the member that sent to the fallen shall send to me. Without: I send to you from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RetConn {
     /// The first word on a new connection of a member.
@@ -99,7 +99,7 @@ impl<'a> From<&'a Publication> for PublicationRef<'a> {
 
 /// A word on a connection of the ring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RingWord {
+pub enum RingMessage {
     /// NEWCONN.
     NewConn(NewConn),
     /// RETCONN.

@@ -1,10 +1,10 @@
 //! `turno bench`: how fast a broker answers a load made here.
 
-mod crew;
 mod load;
 mod progress;
 mod report;
 mod tally;
+mod workers;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,9 +24,9 @@ use super::help;
 use super::signals::Signals;
 use super::worker::parse_slots;
 
-use self::crew::Crew;
 use self::load::{End, Kind, Load, Plan};
 use self::progress::Progress;
+use self::workers::Workers;
 
 /// Messages that wait for their answer at a time, of all clients together.
 const IN_FLIGHT_MAX: u64 = 100_000;
@@ -224,16 +224,16 @@ async fn bench(kind: Kind, args: &LoadArgs, options: Options, invocation: &Invoc
     let mut signals = Signals::catch()?;
     let clients = connect_all(args, &options).await?;
     let plan = args.plan(kind, invocation.global.timeout());
-    let crew = match args.no_workers {
+    let workers = match args.no_workers {
         true => None,
-        false => Some(Crew::start(options, &plan.queue, args.workers, args.slots).await?),
+        false => Some(Workers::start(options, &plan.queue, args.workers, args.slots).await?),
     };
     let load = Load::new(plan, clients);
     let cut = measure(&load, &mut signals, invocation).await;
-    if let (Kind::Send, Some(crew), None) = (kind, &crew, cut) {
-        finish_work(&load, crew, invocation).await;
+    if let (Kind::Send, Some(workers), None) = (kind, &workers, cut) {
+        finish_work(&load, workers, invocation).await;
     }
-    let worked = crew.as_ref().map(|crew| (crew.worked(), load.seconds()));
+    let worked = workers.as_ref().map(|workers| (workers.worked(), load.seconds()));
     let document = report::document(&load, args, worked);
     invocation.output.one(&document, &document.queue, || report::text(&document))?;
     if document.unsent > 0 {
@@ -304,15 +304,15 @@ async fn measure(load: &Rc<Load>, signals: &mut Signals, invocation: &Invocation
 }
 
 /// Waits until the workers have taken everything that was sent, so that nothing is left in the queue.
-async fn finish_work(load: &Load, crew: &Crew, invocation: &Invocation) {
+async fn finish_work(load: &Load, workers: &Workers, invocation: &Invocation) {
     let stored = load.tally().answered;
     let all = async {
-        while crew.worked() < stored {
+        while workers.worked() < stored {
             tokio::time::sleep(POLL).await;
         }
     };
     if tokio::time::timeout(invocation.global.timeout(), all).await.is_err() {
-        let left = stored.saturating_sub(crew.worked());
+        let left = stored.saturating_sub(workers.worked());
         invocation.output.warn(&format!(
             "{left} messages are still in the queue: the workers were slower than the clients than the clients"
         ));

@@ -247,7 +247,7 @@ mod tests {
     use crate::cli::paint::Paint;
 
     #[test]
-    fn whoever_stops_waiting_is_told_how_to_come_back() {
+    fn anyone_who_stops_waiting_is_told_how_to_come_back() {
         let job = [tests::view(7)];
         let back = "wait again with `turno job wait 7`, or cancel with `turno job cancel 7`";
         for (cut, exit) in [(Cut::Late, 124), (Cut::Signal(130), 130), (Cut::Signal(143), 143)] {

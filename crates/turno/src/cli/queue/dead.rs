@@ -6,7 +6,7 @@ use turno_client::{AdminAnswer, AdminCall, Client, view::DeadView};
 use turno_proto::headers;
 use turno_proto::model::{Code, Payload, limits};
 
-use super::upkeep::{in_portions, told_purged};
+use super::settings::{in_portions, told_purged};
 use super::view;
 use crate::cli::Invocation;
 use crate::cli::compose::{check_queue, parse_count};

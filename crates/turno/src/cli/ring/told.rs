@@ -7,7 +7,7 @@ use turno_proto::model::ring::view::RingView;
 use crate::cli::error::Failure;
 use crate::cli::words::count;
 
-/// Whether something is wrong that does not mend itself within moments of a usual change.
+/// Whether something is wrong that does not fix itself within moments of a usual change.
 pub(crate) fn is_broken(view: &RingView) -> bool {
     match view.state {
         RingState::LinkDown => true,

@@ -118,7 +118,7 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// As many run as there are slots; the next waits for the first to end, and comes before whoever asks later.
+    /// As many run as there are slots; the next waits for the first to end, and comes before anyone who asks later.
     #[tokio::test]
     async fn as_many_run_as_there_are_slots() {
         let broadcasts = Broadcasts::new(Slots::Limited(2));

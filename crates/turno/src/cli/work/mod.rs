@@ -25,7 +25,7 @@ use super::worker::parse_slots;
 
 pub(super) use self::observer::Observer;
 pub(super) use self::program::Program;
-pub(super) use self::runner::{Hands, handle};
+pub(super) use self::runner::{JobWorkers, handle};
 pub(super) use self::stderr::StderrPipe;
 
 /// Be a worker: a program gets the body on stdin, and its stdout is the reply
@@ -111,8 +111,8 @@ async fn work(
     } else if args.exclusive {
         worker = worker.exclusive();
     }
-    let (hands, reply_max) = Hands::new(program, args.slots, stderr.sender(), &name);
-    let running = worker.start(move |delivery| handle(delivery, hands.clone())).await;
+    let (job_workers, reply_max) = JobWorkers::new(program, args.slots, stderr.sender(), &name);
+    let running = worker.start(move |delivery| handle(delivery, job_workers.clone())).await;
     let running = running.map_err(|error| cannot_work(error, &args.queues))?;
     loop {
         reply_max.send_replace(Some(body_bytes_max(&running.config())));
@@ -170,8 +170,8 @@ fn ended(end: WorkerEnd, args: &WorkArgs, observer: &mut Observer, invocation: &
     observer.tell_waiting(invocation)?;
     match end {
         WorkerEnd::StoppedByBroker(mode) => {
-            let how = if mode == StopMode::Now { "at once" } else { "after running work finished" };
-            invocation.output.note(&format!("stopped {how} by `turno worker stop`"));
+            let how = if mode == StopMode::Now { "at once" } else { "after its running work" };
+            invocation.output.note(&format!("stopped by `turno worker stop`, {how}"));
             Ok(0)
         }
         WorkerEnd::GaveUp(error) => Err(cannot_work(error, &args.queues)),

@@ -1,4 +1,4 @@
-//! What becomes of the connection, told to whoever watches the worker.
+//! What becomes of the connection, told to anyone who watches the worker.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use super::{echo, stderr};
 
 /// What every delivery needs.
 #[derive(Clone)]
-pub(crate) struct Hands {
+pub(crate) struct JobWorkers {
     program: Option<Arc<Program>>,
     broadcasts: Broadcasts,
     /// Known as soon as the worker is registered.
@@ -22,7 +22,7 @@ pub(crate) struct Hands {
     name: String,
 }
 
-impl Hands {
+impl JobWorkers {
     /// Also where to tell the bytes that a reply may have: until that is known, nothing runs.
     pub(crate) fn new(
         program: Option<Arc<Program>>,
@@ -36,17 +36,17 @@ impl Hands {
 }
 
 /// One delivery from its start to its end.
-pub(crate) async fn handle(delivery: Delivery, mut hands: Hands) -> Outcome {
-    let Some(program) = hands.program.clone() else { return echo::reply(delivery) };
+pub(crate) async fn handle(delivery: Delivery, mut job_workers: JobWorkers) -> Outcome {
+    let Some(program) = job_workers.program.clone() else { return echo::reply(delivery) };
     let _turn = match delivery.cost {
-        0 => match turn(&delivery, &hands).await {
+        0 => match turn(&delivery, &job_workers).await {
             Ok(turn) => Some(turn),
             Err(outcome) => return outcome,
         },
         _ => None,
     };
     // Nobody is left to tell only when everything ends.
-    let reply_max = match hands.reply_max.wait_for(Option::is_some).await {
+    let reply_max = match job_workers.reply_max.wait_for(Option::is_some).await {
         Ok(known) => known.unwrap_or_default(),
         Err(_) => return Outcome::failed("the worker is shutting down"),
     };
@@ -59,22 +59,22 @@ pub(crate) async fn handle(delivery: Delivery, mut hands: Hands) -> Outcome {
         reply_bytes_max: delivery.wants_reply.then(|| usize::try_from(reply_max).unwrap_or(usize::MAX)),
     };
     let stop = async { delivery.cancelled().await.name() };
-    program.run(task, stop, &hands.stderr).await.into()
+    program.run(task, stop, &job_workers.stderr).await.into()
 }
 
 /// The turn of a broadcast, or how it ends without one.
-async fn turn(delivery: &Delivery, hands: &Hands) -> Result<OwnedSemaphorePermit, Outcome> {
+async fn turn(delivery: &Delivery, job_workers: &JobWorkers) -> Result<OwnedSemaphorePermit, Outcome> {
     let stop = async { delivery.cancelled().await.name() };
-    let turn = hands.broadcasts.turn(delivery.body.len(), delivery.deadline, stop).await;
+    let turn = job_workers.broadcasts.turn(delivery.body.len(), delivery.deadline, stop).await;
     match turn {
         Ok(turn) => Ok(turn),
         Err(NoTurn::Stopped(reason)) => Err(Outcome::failed(format!("stopped before it started: {reason}"))),
         Err(NoTurn::Late) => Err(Outcome::failed(format!("{} before it started", Code::TimedOut.name()))),
         Err(NoTurn::Busy { text, first }) => {
             if first {
-                let line = format!("{}: too many broadcasts; further ones fail: {text}\n", hands.name);
+                let line = format!("{}: too many broadcasts; further ones fail: {text}\n", job_workers.name);
                 // Nobody takes it only when everything ends.
-                let _ = hands.stderr.send(line.into_bytes().into()).await;
+                let _ = job_workers.stderr.send(line.into_bytes().into()).await;
             }
             Err(Outcome::failed(text))
         }

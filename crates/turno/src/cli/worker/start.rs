@@ -21,9 +21,9 @@ use crate::cli::error::{Failure, remedy};
 use crate::cli::help;
 use crate::cli::schema::worker::RegisteredDocument;
 use crate::cli::signals::Signals;
-use crate::cli::work::{Hands, Observer, Program, StderrPipe, cannot_work, default_name, handle};
-use crate::hand::link::{Finder, NoWay};
-use crate::hand::{Ask, CannotBegin, End, Hand, Said, Settings};
+use crate::cli::work::{JobWorkers, Observer, Program, StderrPipe, cannot_work, default_name, handle};
+use crate::job_worker::link::{Finder, NoWay};
+use crate::job_worker::{Ask, CannotBegin, End, JobWorker, Said, Settings};
 
 /// Run tasks of jobs on this machine
 ///
@@ -146,14 +146,14 @@ async fn start(
     let settings = settings(args, invocation)?;
     let mut teller = Teller::new(args, &settings, invocation);
     let begin = async {
-        let hand = Hand::open(settings.clone()).await.map_err(cannot_begin)?;
+        let job_worker = JobWorker::open(settings.clone()).await.map_err(cannot_begin)?;
         let queues = match program {
             Some(program) => Some(QueueSide::start(args, &settings, program, stderr, invocation).await?),
             None => None,
         };
-        Ok::<_, Failure>((hand, queues))
+        Ok::<_, Failure>((job_worker, queues))
     };
-    let (hand, mut queues) = tokio::select! {
+    let (job_worker, mut queues) = tokio::select! {
         begun = begin => begun?,
         exit = signals.next() => return Ok(exit),
     };
@@ -169,12 +169,12 @@ async fn start(
             () = watched(queues.as_mut(), invocation) => {}
         }
     };
-    let end = hand.run(running, ask, |said| teller.tell(said)).await?;
+    let end = job_worker.run(running, ask, |said| teller.tell(said)).await?;
     match end {
         End::Asked | End::Idle => Ok(0),
         End::Stopped { now } => {
-            let how = if now { "at once" } else { "after running work finished" };
-            invocation.output.note(&format!("stopped {how} by `turno worker stop`"));
+            let how = if now { "at once" } else { "after its running work" };
+            invocation.output.note(&format!("stopped by `turno worker stop`, {how}"));
             Ok(0)
         }
         End::Cut(exit) => Ok(exit),
@@ -276,8 +276,8 @@ impl QueueSide {
         let observer = Observer::new(&settings.name, slots, &args.queues);
         let worker = Worker::new(settings.broker.clone()).slots(slots).name(&settings.name).known_as(&settings.id);
         let worker = args.queues.iter().fold(worker.on_event(observer.listener()), Worker::queue);
-        let (hands, reply_max) = Hands::new(Some(program), slots, stderr.sender(), &settings.name);
-        let running = worker.start(move |delivery| handle(delivery, hands.clone())).await;
+        let (job_workers, reply_max) = JobWorkers::new(Some(program), slots, stderr.sender(), &settings.name);
+        let running = worker.start(move |delivery| handle(delivery, job_workers.clone())).await;
         let running = running.map(Arc::new).map_err(|error| cannot_work(error, &args.queues))?;
         reply_max.send_replace(Some(body_bytes_max(&running.config())));
         let mut side = Self { running, observer, reply_max };

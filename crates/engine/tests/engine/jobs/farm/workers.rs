@@ -51,7 +51,7 @@ impl Farm {
     pub(in crate::jobs) fn event(&mut self, conn: ConnId, event: ForemanEvent) -> Vec<Said> {
         if let ForemanEvent::Hello(Hello { id, name, .. }) = &event {
             let name = Some(name).filter(|name| !name.is_empty()).or(id.as_ref());
-            self.hands.insert(conn, name.cloned().unwrap_or_default());
+            self.job_workers.insert(conn, name.cloned().unwrap_or_default());
         }
         if event == ForemanEvent::Stopped {
             self.stops.entry(conn).and_modify(|stops| *stops = stops.saturating_sub(1));

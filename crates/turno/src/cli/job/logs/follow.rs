@@ -1,4 +1,4 @@
-//! Output as it comes: first what is there, then what arrives, until the job has ended. Whoever looks has workers send what
+//! Output as it comes: first what is there, then what arrives, until the job has ended. Anyone who looks has workers send what
 //! they would leave out.
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turno_proto::model::job::TaskState;
 
-use super::figures::{Counts, Durations, Figures, Hand, STATES};
+use super::figures::{Counts, Durations, Figures, STATES, Timeline};
 use super::html::Html;
 use super::lanes::{Piece, Span, Stretch, WIDTH, stretches};
 use super::page::task_state;
@@ -151,40 +151,40 @@ fn heights(counts: &Counts, height: f64) -> [f64; 5] {
 /// One row for each slot of each worker, from the first start to the last end.
 pub(super) fn gantt(html: &mut Html, figures: &Figures, job: &str) {
     let Some(span) = figures.span else { return };
-    let slots: usize = figures.crew.iter().map(|hand| hand.lanes.len()).sum();
+    let slots: usize = figures.timelines.iter().map(|timeline| timeline.lanes.len()).sum();
     let whole = slots > ROWS_MAX;
-    let mut crew: Vec<&Hand> = figures.crew.iter().collect();
-    if crew.len() > ROWS_MAX {
-        crew.sort_by_key(|hand| std::cmp::Reverse(hand.busy));
-        crew.truncate(ROWS_MAX);
+    let mut timelines: Vec<&Timeline> = figures.timelines.iter().collect();
+    if timelines.len() > ROWS_MAX {
+        timelines.sort_by_key(|timeline| std::cmp::Reverse(timeline.busy));
+        timelines.truncate(ROWS_MAX);
     }
     let mut sentence = format!(
         "{} on {} of {} within {}.",
         count(figures.pieces.len() as u64, "task", "tasks"),
         count(slots as u64, "slot", "slots"),
-        count(figures.crew.len() as u64, "worker", "workers"),
+        count(figures.timelines.len() as u64, "worker", "workers"),
         lasting(float(span.length()))
     );
     sentence += match whole {
         true => " One row per worker, because there are too many slots; the height shows how many were busy.",
         false => " One row per slot; very short tasks are merged; failed tasks are drawn taller.",
     };
-    if crew.len() < figures.crew.len() {
-        sentence += &format!(" Only the {} busiest workers are shown.", crew.len());
+    if timelines.len() < figures.timelines.len() {
+        sentence += &format!(" Only the {} busiest workers are shown.", timelines.len());
     }
     caption(html, "gantt", "Timeline by worker", &sentence);
     html.raw("<div class=\"chart gantt\">\n");
     let pointed = figures.pieces.len() <= POINTED_MAX;
-    for hand in crew {
-        html.raw("<div class=\"hand\"><div class=\"who mono\">").text(&hand.name).raw("<small>");
-        html.number(hand.lanes.len()).raw(if hand.lanes.len() == 1 { " slot, " } else { " slots, " });
-        html.number(hand.share(span).round()).raw(" % busy</small></div>");
-        let rows = if whole { 2 } else { hand.lanes.len().max(2) };
+    for timeline in timelines {
+        html.raw("<div class=\"timeline\"><div class=\"who mono\">").text(&timeline.name).raw("<small>");
+        html.number(timeline.lanes.len()).raw(if timeline.lanes.len() == 1 { " slot, " } else { " slots, " });
+        html.number(timeline.share(span).round()).raw(" % busy</small></div>");
+        let rows = if whole { 2 } else { timeline.lanes.len().max(2) };
         open_svg(html, "gantt", float(rows as u64) * ROW);
         match (whole, pointed) {
-            (true, _) => shades(html, hand, span),
-            (false, true) => pieces(html, hand, span, job),
-            (false, false) => paths(html, hand, span),
+            (true, _) => shades(html, timeline, span),
+            (false, true) => pieces(html, timeline, span, job),
+            (false, false) => paths(html, timeline, span),
         }
         html.raw("</svg></div>\n");
     }
@@ -213,8 +213,8 @@ fn drawn(stretch: Stretch, state: TaskState) -> (f64, f64) {
 }
 
 /// Each task by itself, with its name.
-fn pieces(html: &mut Html, hand: &Hand, span: Span, job: &str) {
-    for (row, lane) in (0..).zip(&hand.lanes) {
+fn pieces(html: &mut Html, timeline: &Timeline, span: Span, job: &str) {
+    for (row, lane) in (0..).zip(&timeline.lanes) {
         for piece in lane {
             let x = span.place(piece.start);
             let (x, width) = drawn(Stretch { x, width: span.place(piece.end) - x }, piece.state);
@@ -234,14 +234,14 @@ fn pieces(html: &mut Html, hand: &Hand, span: Span, job: &str) {
 }
 
 /// All tasks of a state as one drawing, which takes a tenth of the bytes.
-fn paths(html: &mut Html, hand: &Hand, span: Span) {
+fn paths(html: &mut Html, timeline: &Timeline, span: Span) {
     for state in [TaskState::Finished, TaskState::Cancelled, TaskState::Running, TaskState::Failed] {
-        if hand.counts.of(state) == 0 {
+        if timeline.counts.of(state) == 0 {
             continue;
         }
         html.raw("<path class=\"").raw(fill(state)).raw("\" d=\"");
         let (top, tall) = band(state);
-        for (row, lane) in (0..).zip(&hand.lanes) {
+        for (row, lane) in (0..).zip(&timeline.lanes) {
             for stretch in stretches(lane, span, state) {
                 let (x, width) = drawn(stretch, state);
                 html.raw("M").number(x).raw(" ").number(float(row) * ROW + top).raw("h").number(width).raw("v");
@@ -253,16 +253,16 @@ fn paths(html: &mut Html, hand: &Hand, span: Span) {
 }
 
 /// How many of a worker's slots were busy, over time.
-fn shades(html: &mut Html, hand: &Hand, span: Span) {
+fn shades(html: &mut Html, timeline: &Timeline, span: Span) {
     let mut busy = vec![0.0; SHADES];
     let columns = float(SHADES as u64);
-    for piece in hand.lanes.iter().flatten() {
+    for piece in timeline.lanes.iter().flatten() {
         let (from, to) = (span.place(piece.start) * columns / WIDTH, span.place(piece.end) * columns / WIDTH);
         for (column, sum) in (0..).map(float).zip(&mut busy) {
             *sum += (to.min(column + 1.0) - from.max(column)).max(0.0);
         }
     }
-    let most = float(hand.lanes.len().max(1) as u64);
+    let most = float(timeline.lanes.len().max(1) as u64);
     html.raw("<path class=\"f1\" d=\"");
     for (column, sum) in (0..).map(float).zip(busy).filter(|(_, sum)| *sum > 0.0) {
         let tall = (ROW * 2.0 * sum / most).clamp(0.5, ROW * 2.0);

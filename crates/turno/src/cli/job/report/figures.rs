@@ -104,7 +104,7 @@ impl Reader {
         let from = self.pieces.iter().map(|piece| piece.start).min();
         let to = self.pieces.iter().map(|piece| piece.end).max();
         let span = from.zip(to).map(|(from, to)| Span { from, to });
-        let crew = crew(&self.workers, &self.pieces);
+        let timelines = timelines(&self.workers, &self.pieces);
         let mut took: Vec<u64> = self.pieces.iter().filter(|piece| has_ended(piece.state)).map(Piece::took).collect();
         took.sort_unstable();
         Figures {
@@ -114,7 +114,7 @@ impl Reader {
             span,
             throughput: span.map(|span| throughput(&self.pieces, span)).unwrap_or_default(),
             durations: Durations::new(&took),
-            crew,
+            timelines,
             pieces: self.pieces,
             workers: names(self.workers),
         }
@@ -141,7 +141,7 @@ pub(super) struct Figures {
     /// From the first start to the last end; nothing if nothing started.
     pub(super) span: Option<Span>,
     /// By name.
-    pub(super) crew: Vec<Hand>,
+    pub(super) timelines: Vec<Timeline>,
     pub(super) durations: Option<Durations>,
     /// Tasks that ended in each step of the span: those that finished, and the others.
     pub(super) throughput: Vec<(u64, u64)>,
@@ -163,7 +163,7 @@ impl Figures {
 
 /// A worker and what it did.
 #[derive(Debug)]
-pub(super) struct Hand {
+pub(super) struct Timeline {
     pub(super) name: String,
     /// One row for each of its slots that had a task.
     pub(super) lanes: Vec<Vec<Piece>>,
@@ -172,7 +172,7 @@ pub(super) struct Hand {
     pub(super) busy: u64,
 }
 
-impl Hand {
+impl Timeline {
     /// How much of the time its slots had a task, in percent.
     #[expect(clippy::cast_precision_loss, reason = "a share with few digits")]
     pub(super) fn share(&self, span: Span) -> f64 {
@@ -180,19 +180,19 @@ impl Hand {
     }
 }
 
-fn crew(workers: &BTreeMap<String, u32>, pieces: &[Piece]) -> Vec<Hand> {
+fn timelines(workers: &BTreeMap<String, u32>, pieces: &[Piece]) -> Vec<Timeline> {
     let mut theirs: Vec<Vec<Piece>> = vec![Vec::new(); workers.len()];
     for piece in pieces {
         theirs[piece.worker as usize].push(*piece);
     }
-    let hand = |(name, place): (&String, &u32)| {
+    let timeline = |(name, place): (&String, &u32)| {
         let pieces = std::mem::take(&mut theirs[*place as usize]);
         let mut counts = Counts::default();
         pieces.iter().for_each(|piece| counts.add(piece.state));
         let busy = pieces.iter().map(Piece::took).fold(0, u64::saturating_add);
-        Hand { name: name.clone(), counts, busy, lanes: lanes(pieces) }
+        Timeline { name: name.clone(), counts, busy, lanes: lanes(pieces) }
     };
-    workers.iter().map(hand).collect()
+    workers.iter().map(timeline).collect()
 }
 
 fn throughput(pieces: &[Piece], span: Span) -> Vec<(u64, u64)> {

@@ -80,8 +80,9 @@ fn header(html: &mut Html, told: &Told<'_>) {
     };
     if let Some(span) = figures.span {
         tile(short(Duration::from_millis(span.length())), "wall time");
-        let lanes: usize = figures.crew.iter().map(|hand| hand.lanes.len()).sum();
-        let busy: f64 = figures.crew.iter().map(|hand| hand.share(span) * as_float(hand.lanes.len())).sum();
+        let lanes: usize = figures.timelines.iter().map(|timeline| timeline.lanes.len()).sum();
+        let busy: f64 =
+            figures.timelines.iter().map(|timeline| timeline.share(span) * as_float(timeline.lanes.len())).sum();
         tile(lanes.to_string(), if lanes == 1 { "slot used" } else { "slots used" });
         tile(format!("{:.0} %", busy / as_float(lanes.max(1))), "slot utilisation");
     }
@@ -173,14 +174,14 @@ fn failures(html: &mut Html, failures: &FailuresBody, job: &str) {
 
 fn workers(html: &mut Html, figures: &Figures) {
     let Some(span) = figures.span else { return };
-    let mut crew: Vec<_> = figures.crew.iter().collect();
-    if crew.len() > WORKERS_MAX {
-        crew.sort_by_key(|hand| std::cmp::Reverse(hand.busy));
-        crew.truncate(WORKERS_MAX);
+    let mut timelines: Vec<_> = figures.timelines.iter().collect();
+    if timelines.len() > WORKERS_MAX {
+        timelines.sort_by_key(|timeline| std::cmp::Reverse(timeline.busy));
+        timelines.truncate(WORKERS_MAX);
     }
     html.raw("<section>\n<h2>Workers</h2>\n");
-    if crew.len() < figures.crew.len() {
-        html.raw("<p class=\"lead\">The ").number(crew.len()).raw(" busiest of ").number(figures.crew.len());
+    if timelines.len() < figures.timelines.len() {
+        html.raw("<p class=\"lead\">The ").number(timelines.len()).raw(" busiest of ").number(figures.timelines.len());
         html.raw(".</p>\n");
     }
     html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Workers\"><table>\n<thead><tr>");
@@ -188,15 +189,15 @@ fn workers(html: &mut Html, figures: &Figures) {
     html.raw("<th scope=\"col\" class=\"n\">Finished</th><th scope=\"col\" class=\"n\">Failed</th>");
     html.raw("<th scope=\"col\" class=\"n\">Total task time</th><th scope=\"col\" class=\"n\">Mean task time</th>");
     html.raw("<th scope=\"col\" class=\"n\">Busy</th></tr></thead>\n<tbody>\n");
-    for hand in crew {
-        let tasks = hand.counts.all();
-        html.raw("<tr><th scope=\"row\" class=\"mono\">").text(&hand.name).raw("</th><td class=\"n\">");
-        html.number(hand.lanes.len()).raw("</td><td class=\"n\">").number(tasks).raw("</td><td class=\"n\">");
-        html.number(hand.counts.of(TaskState::Finished)).raw("</td><td class=\"n\">");
-        html.number(hand.counts.of(TaskState::Failed)).raw("</td><td class=\"n\">");
-        html.text(&short(Duration::from_millis(hand.busy))).raw("</td><td class=\"n\">");
-        html.text(&short(Duration::from_millis(hand.busy / tasks.max(1)))).raw("</td><td class=\"n\">");
-        html.number(hand.share(span).round()).raw(" %</td></tr>\n");
+    for timeline in timelines {
+        let tasks = timeline.counts.all();
+        html.raw("<tr><th scope=\"row\" class=\"mono\">").text(&timeline.name).raw("</th><td class=\"n\">");
+        html.number(timeline.lanes.len()).raw("</td><td class=\"n\">").number(tasks).raw("</td><td class=\"n\">");
+        html.number(timeline.counts.of(TaskState::Finished)).raw("</td><td class=\"n\">");
+        html.number(timeline.counts.of(TaskState::Failed)).raw("</td><td class=\"n\">");
+        html.text(&short(Duration::from_millis(timeline.busy))).raw("</td><td class=\"n\">");
+        html.text(&short(Duration::from_millis(timeline.busy / tasks.max(1)))).raw("</td><td class=\"n\">");
+        html.number(timeline.share(span).round()).raw(" %</td></tr>\n");
     }
     html.raw("</tbody></table></div>\n</section>\n");
 }

@@ -139,7 +139,7 @@ fn a_page_tells_the_tasks_as_they_are() {
         assert_eq!(figures.failures.groups.iter().map(|group| group.count).sum::<u64>(), failed);
         assert_eq!(times(&page, "Failures</h2>"), usize::from(failed > 0));
         assert_eq!(figures.strip.iter().map(figures::Counts::all).sum::<u64>(), u64::from(count));
-        let used: usize = figures.crew.iter().map(|hand| hand.lanes.len()).sum();
+        let used: usize = figures.timelines.iter().map(|timeline| timeline.lanes.len()).sum();
         assert_eq!(used, slots.iter().sum::<usize>().min(count as usize), "as many rows as slots");
         let ended: u64 = figures.throughput.iter().map(|(good, bad)| good + bad).sum();
         assert_eq!(ended, u64::from(count));

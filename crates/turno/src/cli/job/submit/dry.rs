@@ -1,4 +1,4 @@
-//! What would be submitted, for whoever wants to see it first.
+//! What would be submitted, for anyone who wants to see it first.
 
 use std::slice;
 

@@ -15,7 +15,7 @@ use super::*;
 use crate::cli::output::Output;
 use crate::cli::tree;
 
-/// What was typed, and the job it comes to; what is wrong otherwise. Words are parted by spaces.
+/// What was typed, and the job it comes to; what is wrong otherwise. Words are separated by spaces.
 fn typed(line: &str) -> Result<(Flags, JobSpec), String> {
     let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
     let cli = tree::parse(&words).map_err(|error| error.to_string())?;

@@ -165,7 +165,7 @@ async fn a_stubborn_program_is_killed_with_all_it_started() {
     }
 }
 
-/// Whoever stops waiting for a run leaves nothing behind.
+/// Anyone who stops waiting for a run leaves nothing behind.
 #[tokio::test]
 async fn a_run_that_is_dropped_is_killed() {
     let dir = tempfile::tempdir().unwrap();

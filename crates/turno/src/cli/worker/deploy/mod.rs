@@ -23,7 +23,7 @@ use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::schema::worker::{DeployedBody, DeployedDocument};
 use crate::cli::signals::Signals;
-use crate::hand::link;
+use crate::job_worker::link;
 
 /// News of hosts that wait to be told. More: the hosts wait.
 const NEWS_MAX: usize = 256;
@@ -32,7 +32,7 @@ const NEWS_MAX: usize = 256;
 ///
 /// The file names one host a line, as ssh knows it, and what is special about it: slots=N, name=NAME, label=KEY=VALUE,
 /// pool=P, work-dir=DIR, turno=PATH (the program there; else it is found by its name). Both connections of a worker
-/// go back through ssh, so that the broker needs to listen on loopback only. A lost line is mended. SIGTERM or Ctrl-C lets the
+/// go back through ssh, so that the broker needs to listen on loopback only. A lost line is fixed. SIGTERM or Ctrl-C lets the
 /// workers finish what they have; a second one ends at once.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(

@@ -1,0 +1,136 @@
+//! Connections with other brokers: what is the same for links and for the ring.
+
+use tracing::{debug, warn};
+use turno_engine::Input;
+use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::native::{Credentials, Fault, Nonce};
+
+use super::lines::{Line, Phase, Talk};
+use super::{Connections, EngineHandle, Nonces};
+use crate::log_limit::{self, Kind};
+use crate::turn::work_of;
+
+/// How far a look at the bytes of another broker came.
+pub(super) enum Heard {
+    NeedMore,
+    /// So many bytes, which weighed that much.
+    Took(usize, u32),
+    Over,
+}
+
+impl Line {
+    /// Sends a sign of life, if this end of the connection has one to send.
+    fn beat(&mut self, now: Mono, out: &mut Vec<u8>) {
+        match &mut self.talk {
+            Talk::Link(talk) => talk.session.beat(now, out),
+            Talk::Ring(talk) => talk.session.beat(now, out),
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Zmtp(_) => {}
+        }
+    }
+
+    /// The engine hears of the connection's end from now on. Returns where the other end is.
+    pub(super) fn is_up(&mut self) -> String {
+        self.phase = Phase::Open;
+        self.address.clone()
+    }
+}
+
+impl<D: EngineHandle> Connections<D> {
+    /// Whether another broker may be greeted: there is room for its connection.
+    pub(super) const fn room_for_broker(&self) -> Result<(), Code> {
+        if self.lines.len() >= self.limits.connections_max { Err(Code::TooManyConnections) } else { Ok(()) }
+    }
+
+    /// A connection that was dialled: the greeting begins with that.
+    pub(super) fn greet(&mut self, address: String, talk: Talk, hello: &[u8]) -> ConnId {
+        let id = self.lines.insert_talk(address, talk);
+        self.lines.write(id, |out| out.extend_from_slice(hello));
+        id
+    }
+
+    /// What a session said by itself.
+    pub(super) fn answer(&mut self, id: ConnId, said: &[u8]) {
+        if !said.is_empty() {
+            self.lines.write(id, |out| out.extend_from_slice(said));
+        }
+    }
+
+    /// Does what a frame of so many bytes means.
+    pub(super) fn heed(&mut self, now: Mono, id: ConnId, used: usize, meaning: Result<Option<Input>, Fault>) -> Heard {
+        match meaning {
+            Ok(Some(input)) => {
+                let work = work_of(&input);
+                self.lines.copies = 0;
+                self.engine_handle.put(now, input, &mut self.lines);
+                Heard::Took(used, work + self.work_of_events())
+            }
+            Ok(None) => Heard::Took(used, 1),
+            Err(fault) => {
+                self.refuse(now, id, Fault { fatal: true, ..fault });
+                Heard::Over
+            }
+        }
+    }
+
+    /// The other end ends the connection.
+    pub(super) fn ended_there(&mut self, now: Mono, id: ConnId, code: Code) -> Heard {
+        debug!(conn = id.index, %code, "another broker closed the connection");
+        self.part(now, id, code);
+        Heard::Over
+    }
+
+    /// It ends for what came over it. The host of the broker is told of one that was refused.
+    pub(super) fn ended_here(&mut self, now: Mono, id: ConnId, code: Code) -> Heard {
+        let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
+        let refused = match code {
+            Code::LinkRefused => Some((Kind::LinkRefused, "link refused: both brokers need the same link.secret")),
+            Code::RingRefused => {
+                Some((Kind::RingRefused, "ring member refused: all members need the same ring.secret"))
+            }
+            _ => None,
+        };
+        match refused {
+            Some((kind, text)) if log_limit::admits(kind) => warn!(address, "{text}"),
+            Some(_) => {}
+            None => {
+                debug!(conn = id.index, address, %code, "closing a broker connection after a protocol error")
+            }
+        }
+        self.part(now, id, code);
+        Heard::Over
+    }
+
+    /// Sends the signs of life that are due.
+    pub(super) fn beat(&mut self, now: Mono, conns: &[ConnId]) {
+        for id in conns {
+            let mut said = Vec::new();
+            if let Some(line) = self.lines.get_mut(*id).filter(|line| !line.is_doomed()) {
+                line.beat(now, &mut said);
+            }
+            self.answer(*id, &said);
+        }
+    }
+}
+
+/// What a greeting needs of this end.
+pub(super) struct Opening<I> {
+    pub(super) credentials: Credentials<I>,
+    pub(super) nonce: Nonce,
+    /// The other end is on this machine.
+    pub(super) local: bool,
+}
+
+impl<I> Opening<I> {
+    /// For a connection with that address.
+    pub(super) fn new(credentials: Credentials<I>, nonces: &mut Nonces, address: &str) -> Result<Self, Code> {
+        Ok(Self { credentials, nonce: nonces.next().ok_or(Code::Io)?, local: is_local(address) })
+    }
+}
+
+/// Whether the other end is on this machine, by its address. Unix sockets have none.
+pub(crate) fn is_local(address: &str) -> bool {
+    match address.parse::<std::net::SocketAddr>() {
+        Ok(address) => address.ip().to_canonical().is_loopback(),
+        Err(_) => address == "unix" || address.starts_with("unix:"),
+    }
+}

@@ -1,0 +1,244 @@
+//! Where the inputs of a connection table go: to the engine beside it, or into a batch on its way to the engine's thread.
+
+use rustix::fs::statvfs;
+use tracing::{error, warn};
+use turno_engine::ring::{PublicationRef, RingHostEffect, RingInput, RingMessage};
+use turno_engine::{
+    ArchiveEffect, CallerWord, Deliver, DiskEffect, Drained, Engine, EventRef, HostEffect, Input, Lent, Listener,
+    NativeEffect, PeerEffect, Peers, Put, Report, Sink,
+};
+use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::view::DiskView;
+use turno_proto::model::{ConnId, Mono};
+
+use super::ring::{RingReport, log_news};
+use crate::archive::Archivist;
+use crate::diary::Diary;
+use crate::keeper::{Keep, Keeper};
+use crate::memory::Meter;
+
+/// Takes inputs.
+pub trait EngineHandle {
+    /// One input. What the engine says to peers at once goes to them.
+    fn put(&mut self, now: Mono, input: Input, peers: &mut impl Peers);
+
+    /// The engine, if it is here, hears how much connections hold, and tells what it holds itself.
+    fn share_memory(&mut self, _meter: &Meter) {}
+
+    /// How many filters were looked at for events since the last call, if the engine is here.
+    fn take_matches(&mut self) -> u32 {
+        0
+    }
+
+    /// A publication of the ring, where it lies. Anyone who cannot deal with it at once owns it.
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl Peers) {
+        let word = RingMessage::Publish(publication.to_publication());
+        self.put(now, Input::Ring { input: RingInput::Word { conn, word } }, peers);
+    }
+}
+
+/// The engine, the keeper of what must outlive it, and the archive.
+#[derive(Debug)]
+pub struct LocalEngine<K = Option<Keeper>> {
+    pub(crate) engine: Engine,
+    pub(crate) keeper: K,
+    pub(crate) archivist: Archivist,
+    /// What the log is to tell.
+    diary: Diary,
+    told: Told,
+}
+
+/// News that the engine has for the host of the broker.
+#[derive(Debug, Default)]
+struct Told {
+    drained: Option<Drained>,
+    ring: Vec<RingReport>,
+}
+
+impl Told {
+    fn note(&mut self, effect: HostEffect) {
+        match effect {
+            HostEffect::Report(report) => log(&report),
+            HostEffect::Drained(drained) => self.drained = Some(drained),
+            HostEffect::Ring(effect) => {
+                if let RingHostEffect::Tell(news) = &effect {
+                    log_news(news);
+                }
+                self.ring.extend(RingReport::of(&effect));
+            }
+        }
+    }
+}
+
+impl<K> LocalEngine<K> {
+    /// An engine with what is beside it.
+    pub fn new(engine: Engine, keeper: K, archivist: Archivist) -> Self {
+        Self { engine, keeper, archivist, diary: Diary::default(), told: Told::default() }
+    }
+
+    /// Logs what has changed since the last look.
+    pub(crate) fn keep_diary(&mut self) {
+        self.diary.look(&self.engine);
+    }
+
+    /// How the drain ended, once it is over.
+    pub(crate) const fn drained(&self) -> Option<Drained> {
+        self.told.drained
+    }
+
+    /// Whether the node of the ring has something to say to the host of the broker.
+    pub(crate) const fn has_ring_reports(&self) -> bool {
+        !self.told.ring.is_empty()
+    }
+
+    /// Its news since the last call.
+    pub(crate) fn take_ring_reports(&mut self) -> Vec<RingReport> {
+        std::mem::take(&mut self.told.ring)
+    }
+}
+
+impl<K: Keep> EngineHandle for LocalEngine<K> {
+    fn put(&mut self, now: Mono, input: Input, peers: &mut impl Peers) {
+        let Self { engine, keeper, archivist, diary, told } = self;
+        diary.disk(&input);
+        let worker = Diary::worker_before(engine, &input);
+        engine.handle(now, input, &mut Parted { peers, keeper, archivist, diary, told, now });
+        while let Some(answered) = archivist.answered() {
+            engine.handle(now, answered, &mut Parted { peers, keeper, archivist, diary, told, now });
+        }
+        if let Some((conn, before)) = worker {
+            diary.worker_after(engine, conn, before);
+        }
+    }
+
+    fn share_memory(&mut self, meter: &Meter) {
+        meter.set_engine(self.engine.memory());
+        self.engine.set_buffers(meter.buffers());
+    }
+
+    fn take_matches(&mut self) -> u32 {
+        self.engine.take_matches()
+    }
+
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl Peers) {
+        let Self { engine, keeper, archivist, diary, told } = self;
+        engine.pass(now, conn, publication, &mut Parted { peers, keeper, archivist, diary, told, now });
+    }
+}
+
+/// Each effect goes to its addressee.
+struct Parted<'a, P, K> {
+    peers: &'a mut P,
+    keeper: &'a mut K,
+    archivist: &'a mut Archivist,
+    diary: &'a mut Diary,
+    told: &'a mut Told,
+    now: Mono,
+}
+
+impl<P: Peers, K> Peers for Parted<'_, P, K> {
+    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+        self.peers.deliver(deliver);
+    }
+
+    fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
+        self.peers.event(event, listeners);
+    }
+
+    fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
+        self.peers.publication(conn, publication);
+    }
+
+    fn peer(&mut self, mut effect: PeerEffect) {
+        if let PeerEffect::Caller { word: CallerWord::Undelivered { code, .. }, .. }
+        | PeerEffect::Answer { result: Err(code), .. } = &effect
+        {
+            self.diary.refused(*code);
+        }
+        if let PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. } = &mut effect {
+            add_disk(answer);
+        }
+        self.peers.peer(effect);
+    }
+}
+
+impl<P: Peers, K: Keep> Sink for Parted<'_, P, K> {
+    fn put(&mut self, put: Put<'_>) {
+        self.keeper.put(&put);
+    }
+
+    fn disk(&mut self, effect: DiskEffect) {
+        match effect {
+            DiskEffect::Persist { group, op } => self.keeper.keep(group, &op),
+            DiskEffect::Load { serial } => self.keeper.load(serial),
+        }
+    }
+
+    fn archive(&mut self, ArchiveEffect { ticket, call }: ArchiveEffect) {
+        self.archivist.ask(self.now, ticket, *call);
+    }
+
+    fn host(&mut self, effect: HostEffect) {
+        self.told.note(effect);
+    }
+}
+
+/// What an operator should know.
+fn log(report: &Report) {
+    match report {
+        Report::WorkersLost { queue, in_a_row, wait_ms } => warn!(
+            %queue,
+            in_a_row,
+            wait_ms,
+            "several workers of this queue were lost in a row without settling anything; delaying the next worker's first delivery"
+        ),
+        Report::ManyDead { queue, dead } => warn!(
+            %queue,
+            dead,
+            "this queue has more dead letters than limits.dead; they are kept and use memory: turno queue dead ls"
+        ),
+        Report::Missing { serial } => error!(serial, "the store lost a confirmed message"),
+    }
+}
+
+/// The engine knows no disk: how much room there is stands in the answer that tells of the broker.
+fn add_disk(answer: &mut AdminAnswer) {
+    if let AdminAnswer::Status { broker } = answer
+        && let Some(disk) = broker.data.as_deref().and_then(|data| statvfs(data).ok())
+    {
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        broker.disk = Some(DiskView { free: bytes(disk.f_bavail), total: bytes(disk.f_blocks) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turno_engine::Settings;
+    use turno_engine::ring::RingNews;
+    use turno_proto::model::Code;
+    use turno_proto::model::ring::RingState;
+
+    use super::*;
+
+    /// What the host of the broker must know is kept for it, in order.
+    #[test]
+    fn reports_are_kept_until_they_are_taken() {
+        let engine = Engine::new(Settings::default(), Mono::ZERO);
+        let mut engine_handle: LocalEngine = LocalEngine::new(engine, None, Archivist::in_memory());
+        let state = RingNews::State { from: RingState::Joining, to: RingState::Member, why: "caught up" };
+        let effects = [
+            RingHostEffect::Tell(state),
+            RingHostEffect::Left,
+            RingHostEffect::Failed(Code::Fenced),
+            RingHostEffect::Stop,
+        ];
+        assert!(!engine_handle.has_ring_reports());
+        for effect in effects {
+            engine_handle.told.note(HostEffect::Ring(effect));
+        }
+        assert!(engine_handle.has_ring_reports());
+        let expected = [RingReport::Joined, RingReport::Left, RingReport::Failed(Code::Fenced), RingReport::Stop];
+        assert_eq!(engine_handle.take_ring_reports(), expected);
+        assert!(!engine_handle.has_ring_reports());
+    }
+}

@@ -1,0 +1,344 @@
+//! A job worker's connection: bytes to events of the foreman's protocol, those to inputs, and orders back to bytes.
+//!
+//! The connection itself ([`Foreman`]) keeps the numbers, the order and the resets of the protocol. The engine knows
+//! tasks; here its words are changed into theirs, and nothing is decided.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use tracing::{debug, warn};
+use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, RunningTask, Update};
+use turno_proto::fill::{Filled, Given};
+use turno_proto::foreman::{
+    Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskFile, TaskPair,
+    Ticket,
+};
+use turno_proto::model::job::{JobId, Work, WorkFile};
+use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::{fill, items, work};
+
+use super::lines::{Line, Lines, OUTBOX_KEPT_BYTES, Phase, Talk};
+use super::{Connections, EngineHandle};
+
+/// The foreman's end of a connection.
+#[derive(Debug)]
+pub(super) struct ForemanTalk {
+    end: Foreman,
+    /// UPDATEs that wait for the engine's answer, by the number it knows them by.
+    tickets: BTreeMap<u32, Ticket>,
+    last_ticket: u32,
+}
+
+impl ForemanTalk {
+    pub(super) fn connect(now: Mono, settings: Settings) -> Self {
+        let mut end = Foreman::new(settings);
+        end.connect(now);
+        Self { end, tickets: BTreeMap::new(), last_ticket: 0 }
+    }
+
+    /// What waits to be written.
+    pub(super) fn take_output(&mut self, out: &mut Vec<u8>) {
+        self.end.take_output(out);
+    }
+
+    /// Bytes of requests that wait for their turn.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.end.held_bytes()
+    }
+
+    pub(super) fn is_due(&self, now: Mono) -> bool {
+        self.end.next_deadline().is_some_and(|at| at <= now)
+    }
+
+    /// The engine wants something said. What becomes of it is an event, now or later. False: the connection is to end.
+    pub(super) fn obey(&mut self, now: Mono, order: ForemanOrder, last: &mut LastWork) -> bool {
+        match order {
+            ForemanOrder::Offer { offer, tasks } => self.end.offer(now, RequestId(offer), tasks_of(&tasks, last)),
+            ForemanOrder::Cancel { cancel, job, task } => {
+                self.end.cancel(now, RequestId(cancel), vec![TaskPair { job: job.0, task: Some(task) }]);
+            }
+            ForemanOrder::Stop => self.end.stop(now, RequestId(0), Stop::All),
+            ForemanOrder::StopNow => self.end.stop(now, RequestId(0), Stop::Immediate),
+            ForemanOrder::Acknowledge { request } => self.answer(now, request, Answer::Ok),
+            ForemanOrder::SendHello { request } => self.answer(now, request, Answer::SendHello),
+            ForemanOrder::Close { code } => {
+                debug!(%code, "closing a job worker's connection");
+                return false;
+            }
+        }
+        true
+    }
+
+    fn answer(&mut self, now: Mono, request: u32, answer: Answer) {
+        // One that is not there was asked on the same connection before a RESET: the worker says it again.
+        if let Some(ticket) = self.tickets.remove(&request) {
+            self.end.answer(now, ticket, answer);
+        }
+    }
+
+    fn keep_ticket(&mut self, ticket: Ticket) -> u32 {
+        self.last_ticket = self.last_ticket.wrapping_add(1);
+        self.tickets.insert(self.last_ticket, ticket);
+        self.last_ticket
+    }
+}
+
+/// What an event of the connection means.
+enum Means {
+    Input(Event),
+    /// The worker tells who it is; it is answered once the engine knows.
+    Hello(Ticket, Hello),
+    Nothing,
+    End,
+}
+
+impl ForemanTalk {
+    fn meaning_of(&mut self, event: ForemanEvent) -> Means {
+        match event {
+            ForemanEvent::Hello { ticket, hello, .. } => {
+                let hello = hello.unwrap_or_default();
+                let running = hello.running.iter().map(|running| RunningTask {
+                    job: JobId(running.job),
+                    task: running.task,
+                    attempt: some(running.attempt),
+                });
+                let running = running.collect();
+                let labels = hello.labels.into_iter().collect();
+                let id = (!hello.id.is_empty()).then_some(hello.id);
+                Means::Hello(ticket, Hello { id, name: hello.name, slots: hello.num_procs, running, labels })
+            }
+            ForemanEvent::Update { ticket, update, .. } => {
+                let request = self.keep_ticket(ticket);
+                Means::Input(Event::Update(update_of(request, update)))
+            }
+            ForemanEvent::Answered { id: RequestId(id), kind, outcome } => answered(id, kind, outcome),
+            ForemanEvent::Ready { .. } => Means::Nothing,
+            ForemanEvent::Note(note) => {
+                debug!(%note, "a job worker disagrees with the broker");
+                Means::Nothing
+            }
+            ForemanEvent::Close(reason) => {
+                debug!(%reason, "closing a job worker's connection after a protocol error");
+                Means::End
+            }
+        }
+    }
+}
+
+fn answered(id: u64, kind: Kind, outcome: Outcome) -> Means {
+    match (kind, outcome) {
+        // The connection is over: the engine hears of that.
+        (_, Outcome::Unknown) => Means::Nothing,
+        (Kind::Job, Outcome::Ok(_)) => Means::Input(Event::Accepted { offer: id }),
+        (Kind::Job, Outcome::Refused { counts, .. }) => {
+            Means::Input(Event::Refused { offer: id, slots_free: counts.nproc })
+        }
+        (Kind::Job, Outcome::NotSent) => Means::Input(Event::Refused { offer: id, slots_free: 0 }),
+        (Kind::Cancel, Outcome::Ok(_)) => Means::Input(Event::Cancelled { cancel: id }),
+        (Kind::Cancel, Outcome::Refused { .. } | Outcome::NotSent) => Means::Input(Event::NoSuchJob { cancel: id }),
+        (Kind::Stop, _) => Means::Input(Event::Stopped),
+        _ => Means::Nothing,
+    }
+}
+
+/// Old peers do not know of attempts.
+fn some(attempt: u32) -> Option<u32> {
+    (attempt > 0).then_some(attempt)
+}
+
+fn update_of(request: u32, update: StatusUpdate) -> Update {
+    let StatusUpdate { job, task, success, status, attempt, exit_code, signal, started, ended, given_back, .. } =
+        update;
+    Update {
+        request,
+        job: JobId(job),
+        task,
+        attempt: some(attempt),
+        success,
+        given_back: given_back && !success,
+        exit_code,
+        signal,
+        status,
+        started_unix_ms: started,
+        ended_unix_ms: ended,
+    }
+}
+
+/// What the tasks of one job do, as bytes and read: one job's tasks follow each other, over all connections, and share
+/// them.
+#[derive(Debug, Default)]
+pub(super) struct LastWork(Option<(Bytes, Work)>);
+
+impl LastWork {
+    /// What that task does.
+    fn of(&mut self, task: &OfferedTask) -> &Work {
+        // The same bytes at the same place: these hold them, so that no others can be there.
+        let same = |(bytes, _): &mut (Bytes, Work)| bytes.as_ptr_range() == task.work.as_ptr_range();
+        let known = self.0.take_if(same);
+        let (_, work) = self.0.insert(known.unwrap_or_else(|| {
+            // Anyone who took the job in has read it.
+            let work = work::decode(&task.work).unwrap_or_else(|error| {
+                warn!(job = task.job.0, %error, "cannot read the tasks of a job");
+                Work::default()
+            });
+            (task.work.clone(), work)
+        }));
+        work
+    }
+}
+
+fn tasks_of(tasks: &[OfferedTask], last: &mut LastWork) -> Vec<Task> {
+    tasks.iter().map(|task| task_of(task, last.of(task))).collect()
+}
+
+/// What the worker is told: its own item or number is put in here, so that workers need to know nothing of placeholders.
+fn task_of(task: &OfferedTask, work: &Work) -> Task {
+    let item = items::get(&task.items, task.place);
+    let Filled { argv, cwd, env } = fill::fill(work, Given { task: task.task, item: item.as_deref() });
+    let file = |file: &WorkFile| TaskFile { name: file.name.clone(), upload: file.upload, executable: file.executable };
+    Task {
+        task: task.task,
+        job: task.job.0,
+        name: task.name.to_string(),
+        num_tasks: task.count,
+        working_dir: cwd,
+        logging_dir: work.out_dir.clone(),
+        command: argv.join(" "),
+        status: String::new(),
+        attempt: task.attempt,
+        argv,
+        env: env.into_iter().collect(),
+        procs: task.slots,
+        time_limit: task.time_limit_ms.unwrap_or(0),
+        dir_optional: work.cwd_optional,
+        stdin: work.stdin,
+        files: work.files.iter().map(file).collect(),
+        collect: work.collect.clone(),
+    }
+}
+
+impl Lines {
+    /// The foreman's end of a job worker's connection, unless that is over.
+    pub(super) fn foreman_mut(&mut self, id: ConnId) -> Option<&mut ForemanTalk> {
+        let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
+        match &mut line.talk {
+            Talk::Foreman(talk) => Some(talk),
+            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) | Talk::Zmtp(_) => None,
+        }
+    }
+
+    /// Writes what the foreman's end wants written. It never asks for more than the worker has answered, so that, as
+    /// with deliveries, the out-buffer is not what limits it.
+    pub(super) fn flush_foreman(&mut self, id: ConnId) {
+        let mut said = std::mem::take(&mut self.said);
+        if let Some(talk) = self.foreman_mut(id) {
+            talk.take_output(&mut said);
+        }
+        if !said.is_empty()
+            && let Some(line) = self.room_of(id)
+        {
+            line.out.extend_from_slice(&said);
+            line.owed += said.len();
+            self.count_out(id);
+        }
+        said.clear();
+        if said.capacity() <= OUTBOX_KEPT_BYTES {
+            self.said = said;
+        }
+    }
+
+    /// The connection of a job worker may have something to tell, or to write.
+    pub(super) fn stirred(&mut self, id: ConnId) {
+        if self.stirred.last() != Some(&id) {
+            self.stirred.push(id);
+        }
+    }
+
+    pub(super) fn take_stirred(&mut self) -> Option<ConnId> {
+        self.stirred.pop()
+    }
+
+    /// The connection of a job worker is to end.
+    pub(super) fn dismiss(&mut self, id: ConnId) {
+        self.dismissed.push(id);
+    }
+
+    pub(super) fn take_dismissed(&mut self) -> Vec<ConnId> {
+        std::mem::take(&mut self.dismissed)
+    }
+
+    /// The connections of job workers for which time has passed.
+    pub(super) fn due_foremen(&self, now: Mono) -> Vec<ConnId> {
+        let due = |line: &&Line| matches!(&line.talk, Talk::Foreman(talk) if talk.is_due(now));
+        self.iter().filter(due).map(|line| line.id).collect()
+    }
+}
+
+impl<D: EngineHandle> Connections<D> {
+    /// These bytes came from a job worker. Returns how many of them made whole frames.
+    pub(super) fn take_from_worker(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> usize {
+        let Some(talk) = self.lines.foreman_mut(id) else { return bytes.len() };
+        let used = talk.end.handle_bytes(now, bytes);
+        self.lines.stirred(id);
+        self.hear_workers(now);
+        used
+    }
+
+    /// Time passed for the connections of job workers.
+    pub(super) fn sweep_workers(&mut self, now: Mono) {
+        for id in self.lines.due_foremen(now) {
+            if let Some(talk) = self.lines.foreman_mut(id) {
+                talk.end.handle_timeout(now);
+            }
+            self.lines.stirred(id);
+        }
+        self.hear_workers(now);
+    }
+
+    /// Works off what the connections of job workers have to tell, and what follows from it.
+    pub(super) fn hear_workers(&mut self, now: Mono) {
+        while let Some(id) = self.lines.take_stirred() {
+            while let Some(talk) = self.lines.foreman_mut(id)
+                && let Some(event) = talk.end.poll_event()
+            {
+                match talk.meaning_of(event) {
+                    Means::Nothing => {}
+                    Means::End => {
+                        self.lines.flush_foreman(id);
+                        self.part(now, id, Code::Other);
+                    }
+                    Means::Input(event) => self.tell(now, id, event),
+                    Means::Hello(ticket, hello) => self.greet_worker(now, id, ticket, hello),
+                }
+            }
+            self.lines.flush_foreman(id);
+        }
+        for id in self.lines.take_dismissed() {
+            self.part(now, id, Code::Other);
+        }
+    }
+
+    fn tell(&mut self, now: Mono, conn: ConnId, event: Event) {
+        self.engine_handle.put(now, Input::Foreman { conn, event: Box::new(event) }, &mut self.lines);
+    }
+
+    fn greet_worker(&mut self, now: Mono, id: ConnId, ticket: Ticket, mut hello: Hello) {
+        let Some(line) = self.lines.get_mut(id) else { return };
+        let address = line.address.clone();
+        if hello.name.is_empty() {
+            hello.name.clone_from(&address);
+        }
+        let first = line.phase == Phase::Greeting;
+        if first {
+            line.phase = Phase::Open;
+            self.tell(now, id, Event::Connected { address });
+        }
+        self.tell(now, id, Event::Hello(hello));
+        if let Some(talk) = self.lines.foreman_mut(id) {
+            talk.end.answer(now, ticket, Answer::Ok);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

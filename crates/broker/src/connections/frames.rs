@@ -1,0 +1,134 @@
+//! From the bytes that a connection sent to inputs of the engine: frame by frame, for one turn.
+
+use tracing::info;
+use turno_engine::{Event, Input};
+use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::native::{Fault, Frame, Step, encode};
+
+use super::super::log_limit::{self, Kind};
+use super::super::turn::{Budget, Turn, work_of, work_of_events};
+use super::brokers::Heard;
+use super::inward::input_of;
+use super::lines::{Line, Phase, Talk};
+use super::{Connections, EngineHandle};
+
+impl<D: EngineHandle> Connections<D> {
+    /// Works through the whole frames of a buffer, for one turn; returns the bytes they took.
+    pub(super) fn take_frames(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> (usize, Turn) {
+        let mut used = 0;
+        let mut budget = Budget(self.turn_work);
+        while let Some(Line { talk, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
+            if budget.is_spent() && used < buffer.len() {
+                return (used, Turn::Cut);
+            }
+            let session = match talk {
+                Talk::Native(session) => session,
+                // A job worker waits for the answer to each of its requests: it can never say much at once.
+                Talk::Foreman(_) => return (self.take_from_worker(now, id, buffer), Turn::Done),
+                Talk::Link(_) | Talk::Ring(_) | Talk::Zmtp(_) => {
+                    let rest = &buffer[used..];
+                    let heard = match talk {
+                        Talk::Ring(_) => self.take_from_ring(now, id, rest),
+                        Talk::Zmtp(_) => self.take_from_zmq(now, id, rest),
+                        Talk::Link(_) | Talk::Native(_) | Talk::Foreman(_) => self.take_from_link(now, id, rest),
+                    };
+                    match heard {
+                        Heard::NeedMore => return (used, Turn::Done),
+                        Heard::Took(taken, work) => {
+                            used += taken;
+                            budget.spend(work);
+                            continue;
+                        }
+                        Heard::Over => break,
+                    }
+                }
+            };
+            // The session writes into a buffer of its own and rarely: most frames are the engine's.
+            let mut said = Vec::new();
+            let step = session.step(&buffer[used..], &self.config, &mut said);
+            if !said.is_empty() {
+                self.lines.write(id, |out| out.extend_from_slice(&said));
+            }
+            match step {
+                Ok((Step::NeedMore, _)) => return (used, Turn::Done),
+                Ok((Step::Link, _)) => {
+                    if !self.become_link(now, id) {
+                        break;
+                    }
+                }
+                Ok((step, taken)) => {
+                    used += taken;
+                    budget.spend(self.take_step(now, id, step));
+                }
+                Err(fault) => {
+                    if log_limit::admits(Kind::Protocol) {
+                        let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
+                        info!(address, code = %fault.code, "closing a connection after a protocol error");
+                    }
+                    self.part(now, id, fault.code);
+                    break;
+                }
+            }
+        }
+        (buffer.len(), Turn::Done)
+    }
+
+    /// Returns what it weighs.
+    fn take_step(&mut self, now: Mono, id: ConnId, step: Step<'_>) -> u32 {
+        let input = match step {
+            Step::NeedMore | Step::Done | Step::Refused(_) | Step::Link => return 1,
+            Step::Opened(connect) => {
+                let Some(line) = self.lines.get_mut(id) else { return 1 };
+                line.phase = Phase::Open;
+                let address = line.address.clone();
+                let name = if connect.name.is_empty() { address.clone() } else { connect.name };
+                Input::Connected { conn: id, name, address }
+            }
+            Step::Ready => Input::Ready { conn: id },
+            Step::Frame(frame) if !self.may_be_submitted(id, &frame) => return 1,
+            Step::Frame(frame) => match self.note(id, frame) {
+                Ok(input) => input,
+                Err(fault) => {
+                    self.refuse(now, id, fault);
+                    return 1;
+                }
+            },
+        };
+        let work = work_of(&input);
+        self.lines.copies = 0;
+        self.engine_handle.put(now, input, &mut self.lines);
+        work + self.work_of_events()
+    }
+
+    /// What the events weigh that the last input made.
+    pub(super) fn work_of_events(&mut self) -> u32 {
+        work_of_events(self.lines.copies, self.engine_handle.take_matches())
+    }
+
+    /// The input that a frame is.
+    fn note(&mut self, id: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
+        match frame {
+            Frame::Publish { seq, confirm, event } => {
+                let topic = self.last_topic.of(event.topic).map_err(|_| Fault::refusal(Code::BadTopic, seq))?;
+                // In a ring it is known who publishes: should that be too fast, these are slowed down.
+                if self.ring.is_some()
+                    && let Some(line) = self.lines.get_mut(id)
+                {
+                    line.publishes = true;
+                }
+                let event = Event { topic: topic.clone(), payload: event.payload.to_payload() };
+                Ok(Input::Publish { conn: id, seq, confirm, event })
+            }
+            other => input_of(id, other),
+        }
+    }
+
+    /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
+    pub(super) fn refuse(&mut self, now: Mono, id: ConnId, Fault { code, seq, fatal }: Fault) {
+        let detail = code.text().what;
+        self.lines.write(id, |out| encode(&Frame::Error { seq, code, fatal, detail }, out));
+        if fatal {
+            self.part(now, id, code);
+        }
+    }
+}

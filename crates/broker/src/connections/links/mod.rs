@@ -1,0 +1,228 @@
+//! A link's connection: its greeting, the words that come over it, and its end. Either broker may have dialled.
+//!
+//! What crosses is the engine's business. Here is known that a link is always read from: two brokers that each waited for
+//! the other to read first would wait for ever. What waits to be written is bounded by the slots that the other end offered.
+
+mod inward;
+mod nonces;
+mod outward;
+
+use tracing::{debug, info};
+use turno_engine::{CallerWord, Input, Neighbour, RemoteMessage};
+use turno_proto::model::link::BrokerId;
+use turno_proto::model::{Code, ConnId, Mono, Payload};
+use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep};
+
+use self::inward::input_of;
+pub use self::nonces::Nonces;
+pub(super) use self::outward::{ends_crossing, write_over_link};
+use super::brokers::{Heard, Opening};
+use super::lines::{Line, Phase, Talk};
+use super::{Connections, EngineHandle};
+use crate::log_limit::{self, Kind};
+
+/// What a broker needs for links.
+#[derive(Clone, Debug)]
+pub struct LinkSettings {
+    /// Who it is, and the secret.
+    pub credentials: Credentials,
+    /// Where nonces come from.
+    pub nonces: Nonces,
+}
+
+/// A link that the engine wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dial {
+    /// The engine's number for it.
+    pub target: u32,
+    /// Where to.
+    pub address: String,
+}
+
+/// One end of a link.
+#[derive(Debug)]
+pub(super) struct LinkTalk {
+    pub(super) session: LinkSession,
+    /// This end dialled, for that target.
+    target: Option<u32>,
+    /// Whom this end reached, until the engine knows the link.
+    peer: Option<Box<Identity>>,
+    /// What the broker at the other end is called, once the link is up.
+    name: String,
+}
+
+impl LinkTalk {
+    /// The target that this end dialled for, if any.
+    pub(super) const fn target(&self) -> Option<u32> {
+        self.target
+    }
+
+    /// Whether a payload may cross to the other end: its own clients could have sent it.
+    fn fits(&self, payload: &Payload) -> bool {
+        outward::fits(payload, self.session.peer_bytes_max())
+    }
+}
+
+impl Line {
+    /// That a link has ended is for anyone who runs the broker to know.
+    pub(super) fn tell_of_link(&self, phase: Phase, code: Code) {
+        if let (Phase::Open, Talk::Link(talk)) = (phase, &self.talk)
+            && log_limit::admits(Kind::Link)
+        {
+            info!(name = talk.name, address = self.address, %code, "link down");
+        }
+    }
+}
+
+impl<D: EngineHandle> Connections<D> {
+    /// How links are greeted from now on. Without this there are none.
+    pub fn set_links(&mut self, settings: LinkSettings) {
+        self.links = Some(Box::new(settings));
+    }
+
+    /// Links that the engine wants dialled: [`Self::dial`] follows, or [`Self::dial_failed`].
+    pub fn take_dials(&mut self) -> Vec<Dial> {
+        std::mem::take(&mut self.lines.dials)
+    }
+
+    /// Whether there are such.
+    pub fn has_dials(&self) -> bool {
+        !self.lines.dials.is_empty()
+    }
+
+    /// A connection to that target was made, and the other end is at that address: the greeting begins. `None`: it cannot,
+    /// and the engine knows.
+    pub fn dial(&mut self, now: Mono, target: u32, address: String) -> Option<ConnId> {
+        self.lines.now = now;
+        match self.room_for_broker().and_then(|()| self.begin_link(&address)) {
+            Ok(Opening { credentials, nonce, local }) => {
+                let mut hello = Vec::new();
+                let session = LinkSession::dial(now, credentials, nonce, local, &mut hello);
+                let talk = LinkTalk { session, target: Some(target), peer: None, name: String::new() };
+                Some(self.greet(address, Talk::Link(Box::new(talk)), &hello))
+            }
+            Err(code) => {
+                self.dial_failed(now, target, code);
+                None
+            }
+        }
+    }
+
+    /// A target could not be reached.
+    pub fn dial_failed(&mut self, now: Mono, target: u32, code: Code) {
+        self.lines.now = now;
+        debug!(target, %code, "no link");
+        self.engine_handle.put(now, Input::DialFailed { target, code }, &mut self.lines);
+        self.settle(now);
+    }
+
+    /// What a greeting needs.
+    fn begin_link(&mut self, address: &str) -> Result<Opening<Identity>, Code> {
+        let LinkSettings { credentials, nonces } = self.links.as_deref_mut().ok_or(Code::LinkRefused)?;
+        Opening::new(credentials.clone(), nonces, address)
+    }
+
+    /// The first frame of a connection was a broker's. False: it is over.
+    pub(super) fn become_link(&mut self, now: Mono, id: ConnId) -> bool {
+        let Some(address) = self.lines.get(id).map(|line| line.address.clone()) else { return false };
+        let session = match self.begin_link(&address) {
+            Ok(Opening { credentials, nonce, local }) => LinkSession::accept(now, credentials, nonce, local),
+            Err(code) => {
+                let code = if self.links.is_none() { Code::ExpectedConnect } else { code };
+                self.refuse(now, id, Fault::fatal(code, 0));
+                return false;
+            }
+        };
+        let Some(line) = self.lines.get_mut(id) else { return false };
+        line.talk = Talk::Link(Box::new(LinkTalk { session, target: None, peer: None, name: String::new() }));
+        true
+    }
+
+    /// Takes the first frame of a link off `buffer`.
+    pub(super) fn take_from_link(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> Heard {
+        let Some(talk) = self.lines.link_mut(id) else { return Heard::Over };
+        let mut said = Vec::new();
+        let step = talk.session.step(now, buffer, &mut said);
+        self.answer(id, &said);
+        match step {
+            Ok((LinkStep::NeedMore, _)) => Heard::NeedMore,
+            Ok((LinkStep::Ended(code), _)) => self.ended_there(now, id, code),
+            Ok((step, used)) => {
+                let meaning = self.meaning_of(id, step);
+                self.heed(now, id, used, meaning)
+            }
+            Err(fault) => self.ended_here(now, id, fault.code),
+        }
+    }
+
+    fn meaning_of(&mut self, conn: ConnId, step: LinkStep<'_>) -> Result<Option<Input>, Fault> {
+        match step {
+            LinkStep::NeedMore | LinkStep::Done | LinkStep::Ended(_) => Ok(None),
+            LinkStep::Greeted(peer) => {
+                let broker = peer.broker;
+                let Some(talk) = self.lines.link_mut(conn) else { return Ok(None) };
+                talk.peer = Some(peer);
+                Ok(talk.target.map(|target| Input::Greeted { conn, target, broker }))
+            }
+            LinkStep::Linked(peer) => Ok(self.linked(conn, None, *peer)),
+            LinkStep::RoundTrip(micros) => Ok(Some(Input::RoundTrip { conn, micros })),
+            LinkStep::Frame(frame) => input_of(conn, frame),
+        }
+    }
+
+    /// Both ends know each other: from now on the engine hears of the connection's end.
+    fn linked(&mut self, conn: ConnId, target: Option<u32>, peer: Identity) -> Option<Input> {
+        let line = self.lines.get_mut(conn)?;
+        let address = line.is_up();
+        let payload_max = peer.frame_bytes_max.saturating_sub(HEADER_LEN as u64);
+        let Identity { broker, name, .. } = peer;
+        if let Talk::Link(talk) = &mut line.talk {
+            talk.name.clone_from(&name);
+        }
+        if log_limit::admits(Kind::Link) {
+            info!(name, %broker, address, dialled = target.is_some(), "link up");
+        }
+        Some(Input::Linked { conn, target, neighbour: Neighbour { broker, name, address, payload_max } })
+    }
+
+    /// Works off what the engine said about links. True if there was something.
+    pub(super) fn settle_links(&mut self, now: Mono) -> bool {
+        let proven = std::mem::take(&mut self.lines.proven);
+        let unlinked = std::mem::take(&mut self.lines.unlinked);
+        let bounced = std::mem::take(&mut self.lines.bounced);
+        let some = !(proven.is_empty() && unlinked.is_empty() && bounced.is_empty());
+        for conn in proven {
+            let Some(talk) = self.lines.link_mut(conn) else { continue };
+            let (target, Some(peer)) = (talk.target, talk.peer.take()) else { continue };
+            if let Some(input) = self.linked(conn, target, *peer) {
+                self.engine_handle.put(now, input, &mut self.lines);
+            }
+        }
+        for (conn, seq) in bounced {
+            let word = RemoteMessage::Caller(CallerWord::Undelivered {
+                code: Code::FrameTooLarge,
+                payload: Payload::default(),
+            });
+            self.engine_handle.put(now, Input::Far { conn, seq, word }, &mut self.lines);
+        }
+        for (conn, code) in unlinked {
+            if let Some(line) = self.lines.get_mut(conn)
+                && line.phase == Phase::Greeting
+                && let Talk::Link(talk) = &mut line.talk
+            {
+                // The engine knows what became of its target: it said so itself.
+                talk.target = None;
+            }
+            self.give_up(now, conn, code);
+        }
+        some
+    }
+
+    /// Who the broker is to others.
+    pub fn broker_id(&self) -> Option<BrokerId> {
+        self.links.as_ref().map(|links| links.credentials.identity.broker)
+    }
+}
+
+#[cfg(test)]
+mod tests;

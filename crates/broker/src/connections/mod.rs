@@ -1,0 +1,431 @@
+//! The broker without its sockets and its clock. Connections come, bytes come, time passes; bytes to write and
+//! connections to close come out.
+//!
+//! The tokio shell drives one [`Connections`] on each router's thread; tests and simulations drive it with bytes and times of
+//! their own. It knows when to stop
+//! reading from a peer and when to give one up; what a message means is the engine's business. The engine is right
+//! here (and effects become bytes while it speaks), or on another thread: the [`EngineHandle`] knows.
+
+mod brokers;
+mod engine_handle;
+mod events;
+mod foreman;
+mod frames;
+mod inward;
+mod last_topic;
+mod lines;
+mod links;
+mod outward;
+mod reading;
+mod ring;
+mod zmq;
+
+use std::collections::VecDeque;
+
+use tracing::debug;
+pub use turno_engine::Drained;
+use turno_engine::{Engine, Input, PeerEffect, Peers as _, Settings};
+use turno_proto::foreman::Settings as ForemanSettings;
+use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
+use turno_proto::native::Config;
+
+use super::archive::Archivist;
+use super::keeper::Keep;
+use super::turn::Leftover;
+
+pub(super) use self::brokers::is_local;
+pub use self::engine_handle::{EngineHandle, LocalEngine};
+pub use self::events::EventLimits;
+use self::last_topic::LastTopic;
+pub use self::lines::Door;
+pub(super) use self::lines::Seat;
+use self::lines::{Line, Lines, Phase, Talk};
+pub use self::links::{Dial, LinkSettings, Nonces};
+pub use self::ring::{RingDial, RingReport, RingWireSettings};
+pub use super::memory::Meter;
+pub use super::turn::Turn;
+
+/// How long a connection that was given up may take to read its last words.
+const FAREWELL_MS: u64 = 1_000;
+
+/// Connections, and the way from them to the engine.
+#[derive(Debug)]
+pub struct Connections<D = LocalEngine> {
+    engine_handle: D,
+    lines: Lines,
+    limits: Limits,
+    config: Config,
+    /// Connections in the greeting, oldest first; some may be past it.
+    greetings: VecDeque<ConnId>,
+    /// This router's share of those that there may be: one of so many shares.
+    greetings_max: usize,
+    greetings_shares: usize,
+    /// Connections that are over: their sockets are to be closed.
+    gone: Vec<ConnId>,
+    /// In one turn of a connection.
+    turn_work: u32,
+    /// How links are greeted; `None`: there are none.
+    links: Option<Box<LinkSettings>>,
+    /// The broker's place in a ring; `None`: there is none.
+    ring: Option<Box<RingWireSettings>>,
+    last_topic: LastTopic,
+}
+
+impl Connections {
+    /// A broker that lives in memory, and that nobody is connected to.
+    pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
+        let limits = settings.limits.clone();
+        let engine = Engine::new(settings, now);
+        Self::with_engine(LocalEngine::new(engine, None, Archivist::in_memory()), limits, config)
+    }
+}
+
+impl<K: Keep> Connections<LocalEngine<K>> {
+    /// A broker that nobody is connected to.
+    pub fn with_engine(engine_handle: LocalEngine<K>, limits: Limits, config: Config) -> Self {
+        Self::with_engine_handle(engine_handle, limits, config, Seat::default())
+    }
+
+    /// The engine, to look at.
+    pub const fn engine(&self) -> &Engine {
+        &self.engine_handle.engine
+    }
+
+    /// The keeper.
+    pub const fn keeper_mut(&mut self) -> &mut K {
+        &mut self.engine_handle.keeper
+    }
+
+    /// The way to the archive.
+    pub(super) const fn archivist_mut(&mut self) -> &mut Archivist {
+        &mut self.engine_handle.archivist
+    }
+
+    /// Writes down what has changed since the last look.
+    pub(super) fn keep_diary(&mut self) {
+        self.engine_handle.keep_diary();
+    }
+
+    /// How the drain ended, once it is over.
+    pub const fn drained(&self) -> Option<Drained> {
+        self.engine_handle.drained()
+    }
+
+    /// What the node of the ring said to the host of the broker, since the last call.
+    pub fn take_ring_reports(&mut self) -> Vec<RingReport> {
+        self.engine_handle.take_ring_reports()
+    }
+
+    /// When [`Input::Tick`] is due.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        self.engine_handle.engine.next_deadline()
+    }
+
+    /// Something that no connection said: time passed, or the broker is to end.
+    pub fn handle(&mut self, now: Mono, input: Input) {
+        self.lines.now = now;
+        self.share_memory();
+        self.engine_handle.put(now, input, &mut self.lines);
+        self.settle(now);
+    }
+}
+
+impl<D: EngineHandle> Connections<D> {
+    /// No connections yet; inputs go to that desk.
+    pub(super) fn with_engine_handle(engine_handle: D, limits: Limits, config: Config, seat: Seat) -> Self {
+        let (greetings_max, greetings_shares) = (limits::GREETINGS_MAX >> seat.bits, 1 << seat.bits);
+        let lines = Lines::new(&limits, seat);
+        let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
+        let (links, ring, last_topic) = (None, None, LastTopic::default());
+        Self {
+            engine_handle,
+            lines,
+            limits,
+            config,
+            greetings,
+            greetings_max,
+            greetings_shares,
+            gone,
+            turn_work,
+            links,
+            ring,
+            last_topic,
+        }
+    }
+
+    pub(super) const fn engine_handle(&self) -> &D {
+        &self.engine_handle
+    }
+
+    pub(super) const fn engine_handle_mut(&mut self) -> &mut D {
+        &mut self.engine_handle
+    }
+
+    /// What the engine wants done, if it came from another thread.
+    pub(super) fn carry_out(&mut self, now: Mono, effect: PeerEffect) {
+        self.lines.now = now;
+        self.lines.peer(effect);
+        self.settle(now);
+    }
+
+    /// The connection's place in a table of this router's connections alone.
+    pub(super) const fn place(&self, id: ConnId) -> usize {
+        self.lines.place(id)
+    }
+
+    /// How job workers that come from now on are spoken to: anyone who lowers the sequence limit sees more of RESET.
+    pub const fn set_foreman(&mut self, settings: ForemanSettings) {
+        self.lines.foreman = settings;
+    }
+
+    /// How much work a connection's turn may be: anyone who lowers it sees more turns that are cut.
+    pub const fn set_turn_work(&mut self, work: u32) {
+        self.turn_work = work;
+    }
+
+    /// How many events may wait for a connection: anyone who lowers it sees more of them go.
+    pub const fn set_event_limits(&mut self, limits: EventLimits) {
+        self.lines.event_limits = limits;
+    }
+
+    /// A new connection; `None` if there are too many.
+    pub fn accept(&mut self, now: Mono, address: String, door: Door) -> Option<ConnId> {
+        if self.lines.len() >= self.limits.connections_max {
+            return None;
+        }
+        let id = match door {
+            Door::Ring => self.accept_ring(now, address)?,
+            Door::Zmq(place) => self.accept_zmq(now, address, place)?,
+            Door::Native | Door::Foreman => self.lines.insert(now, address, door),
+        };
+        self.lines.now = now;
+        self.lines.flush_foreman(id);
+        if self.greetings.len() >= self.greetings_max {
+            // Those that greeted or went away since do not count.
+            let lines = &self.lines;
+            self.greetings.retain(|id| lines.get(*id).is_some_and(|line| line.phase == Phase::Greeting));
+        }
+        self.greetings.push_back(id);
+        if self.greetings.len() > self.greetings_max
+            && let Some(oldest) = self.greetings.pop_front()
+        {
+            self.give_up(now, oldest, Code::GreetingTimeout);
+        }
+        Some(id)
+    }
+
+    /// A connection that is heard, now.
+    fn talking(&mut self, now: Mono, id: ConnId) -> Option<&mut Line> {
+        self.lines.now = now;
+        let line = self.lines.get_mut(id).filter(|line| !matches!(line.phase, Phase::Doomed { .. }))?;
+        line.heard(now);
+        Some(line)
+    }
+
+    /// The peer closed the connection, or it broke.
+    pub fn hang_up(&mut self, now: Mono, id: ConnId) {
+        self.end(now, id, false);
+    }
+
+    /// Whether a connection is open: greeted, and not on its way out.
+    pub fn serves(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_some_and(|line| line.phase == Phase::Open)
+    }
+
+    /// The same, and the peer had not read all that was written to it.
+    pub fn reset(&mut self, now: Mono, id: ConnId) {
+        self.end(now, id, true);
+    }
+
+    fn end(&mut self, now: Mono, id: ConnId, reset: bool) {
+        let Some(line) = self.lines.remove(id) else { return };
+        self.gone.push(id);
+        let code = if matches!(line.talk, Talk::Ring(_)) { Code::RingDown } else { Code::LinkDown };
+        line.tell_of_link(line.phase, code);
+        let Some(input) = line.ending(line.phase, code) else { return };
+        let unread = reset || !line.unwritten().is_empty();
+        if unread && let Input::Disconnected { conn } = input {
+            self.tell_end(now, Input::Unread { conn });
+        }
+        self.tell_end(now, input);
+        self.settle(now);
+    }
+
+    /// Looks at every connection: who is silent, who reads nothing, who has had its farewell, who needs no buffer. Due
+    /// a few times a second.
+    pub fn sweep(&mut self, now: Mono) {
+        let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
+        let slowed = self.lines.ring.slowed;
+        let tight = self.meter().is_tight();
+        let mut beats = Vec::new();
+        for line in self.lines.iter_mut() {
+            if matches!(line.talk, Talk::Link(_) | Talk::Ring(_)) {
+                beats.push(line.id);
+            }
+            line.rest(tight);
+            if !line.wants_reading(out_bytes_pause, slowed) {
+                // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
+                line.heard(now);
+            }
+        }
+        let judge = |line: &Line| match line.phase {
+            Phase::Doomed { until } => (now >= until && !line.says_on(now)).then_some(Verdict::Forget),
+            Phase::Greeting | Phase::Open => {
+                let stalled = line.is_stalled(now, stall_ms_max);
+                let code = if stalled { Some(Code::SlowReader) } else { line.handle_timeout(now) };
+                code.map(Verdict::GiveUp)
+            }
+        };
+        let verdicts: Vec<(ConnId, Verdict)> =
+            self.lines.iter().filter_map(|line| judge(line).map(|verdict| (line.id, verdict))).collect();
+        for (id, verdict) in verdicts {
+            match verdict {
+                Verdict::GiveUp(code) => self.give_up(now, id, code),
+                Verdict::Forget => self.hang_up(now, id),
+            }
+        }
+        self.sweep_workers(now);
+        self.sweep_zmq(now);
+        self.sweep_memory(now);
+        self.lines.now = now;
+        self.beat(now, &beats);
+        for (conn, count) in self.lines.take_dropped() {
+            self.engine_handle.put(now, Input::EventsDropped { conn, count }, &mut self.lines);
+        }
+    }
+
+    /// Whether anything waits to be written that was not there at the last flush.
+    pub fn has_dirty(&self) -> bool {
+        self.lines.has_dirty()
+    }
+
+    /// The connections to write to now.
+    pub fn take_dirty(&mut self) -> Vec<ConnId> {
+        self.lines.take_dirty()
+    }
+
+    /// The connection is looked at again in the next flush.
+    pub fn mark_dirty(&mut self, id: ConnId) {
+        self.lines.mark_dirty(id);
+    }
+
+    /// What waits to be written to a connection.
+    pub fn unwritten(&self, id: ConnId) -> &[u8] {
+        self.lines.get(id).map(Line::unwritten).unwrap_or_default()
+    }
+
+    /// That many bytes were written; the peer may be unable to take more.
+    pub fn wrote(&mut self, now: Mono, id: ConnId, count: usize) {
+        let event_limits = self.lines.event_limits;
+        let Some(line) = self.lines.get_mut(id) else { return };
+        line.wrote(count);
+        if count > 0 {
+            line.stalled = None;
+        }
+        let more = line.refill(event_limits);
+        if line.waiting() > 0 {
+            line.stalled.get_or_insert(now);
+        }
+        let has_read = line.take_pace();
+        self.lines.count_out(id);
+        if more {
+            self.lines.mark_dirty(id);
+        }
+        if self.lines.zmq.count > 0 && self.lines.zmq_wrote(id, count) {
+            self.lines.now = now;
+            self.share_memory();
+            self.settle(now);
+        }
+        if has_read {
+            self.lines.now = now;
+            self.share_memory();
+            self.engine_handle.put(now, Input::HasRead { conn: id }, &mut self.lines);
+            self.settle(now);
+        }
+    }
+
+    /// Whether to read from a connection: not while too much waits to be written to it, nor from one that publishes while
+    /// publishers are slowed down.
+    pub fn wants_reading(&mut self, id: ConnId) -> bool {
+        let slowed = self.lines.ring.slowed;
+        let much = self.lines.get(id).is_some_and(|line| line.waiting() > limits::OUT_TIGHT_BYTES);
+        let tight = much && self.meter().is_tight();
+        let most = if tight { limits::OUT_TIGHT_BYTES } else { self.limits.out_bytes_pause };
+        if self.lines.zmq.count > 0 && !self.lines.zmq_wants_reading(id) {
+            return false;
+        }
+        self.lines.get_mut(id).is_none_or(|line| line.wants_reading(most, slowed))
+    }
+
+    /// Whether what comes from a connection is taken in: not once it is given up.
+    pub fn is_heard(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_some_and(|line| !matches!(line.phase, Phase::Doomed { .. }))
+    }
+
+    /// Everything is said to a connection that was given up: its writing side is to be closed.
+    pub fn said_all(&self, id: ConnId) -> bool {
+        self.lines.get(id).is_some_and(|line| matches!(line.phase, Phase::Doomed { .. }) && line.waiting() == 0)
+    }
+
+    /// Whether anything waits to be written at all.
+    pub fn has_unwritten(&self) -> bool {
+        self.lines.iter().any(|line| line.waiting() > 0)
+    }
+
+    /// Connections that are over since the last call.
+    pub fn take_gone(&mut self) -> Vec<ConnId> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// Tells a connection why it ends, and ends it.
+    fn give_up(&mut self, now: Mono, id: ConnId, code: Code) {
+        debug!(conn = id.index, %code, "closing a connection");
+        self.lines.say_last(id, code);
+        self.part(now, id, code);
+    }
+
+    /// Nothing more is taken from the connection; what waits for it may still be read for a moment. Anyone who wanted a link
+    /// hears of the code.
+    fn part(&mut self, now: Mono, id: ConnId, code: Code) {
+        let Some(line) = self.lines.get_mut(id) else { return };
+        let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
+        line.leftover = Leftover::default();
+        line.reading = None;
+        // They would come behind the last word.
+        line.events = None;
+        line.tell_of_link(before, code);
+        let input = line.ending(before, code);
+        self.lines.count_in(id);
+        self.lines.count_out(id);
+        self.lines.mark_dirty(id);
+        if let Some(input) = input {
+            self.tell_end(now, input);
+        }
+    }
+
+    /// Works off what follows from an input. Connections that let too much pile up are given up; what they held goes to
+    /// others.
+    fn settle(&mut self, now: Mono) {
+        loop {
+            self.hear_workers(now);
+            if self.settle_links(now) || self.settle_zmq(now) {
+                continue;
+            }
+            if let Some(id) = self.lines.short.pop() {
+                self.give_up_for_memory(now, id);
+                continue;
+            }
+            let Some(id) = self.lines.take_overrun() else { break };
+            self.give_up(now, id, Code::SlowReader);
+        }
+        if !self.lines.waits.is_empty() {
+            self.share_memory();
+            self.grant(now);
+        }
+    }
+}
+
+enum Verdict {
+    GiveUp(Code),
+    Forget,
+}

@@ -1,0 +1,256 @@
+//! Connections of the ring: their greeting, the words that come over them, and their end. Anyone who dials sends.
+//!
+//! What a word means is the node's business, in the engine. Here is known that a connection of the ring is always read from,
+//! that what waits to be written to one is not limited (the windows of all origins bound it), and that one which takes nothing
+//! for as long as it may be silent is given up.
+
+mod outward;
+mod report;
+
+use std::collections::BTreeMap;
+
+use tracing::debug;
+use turno_engine::ring::RingInput;
+use turno_engine::{EventRef, Input};
+use turno_proto::model::ring::Member;
+use turno_proto::model::{Code, ConnId, Mono};
+use turno_proto::native::{Credentials, Fault, Frame, RingIdentity, RingSession, RingStep, Secret};
+
+pub use self::report::RingReport;
+pub(super) use self::report::log_news;
+use super::brokers::{Heard, Opening};
+use super::lines::{Line, Lines, Phase, Talk};
+use super::links::Nonces;
+use super::{Connections, EngineHandle};
+
+/// What a broker needs for the ring.
+#[derive(Clone, Debug)]
+pub struct RingWireSettings {
+    /// Who it is, and where others reach it.
+    pub me: Member,
+    /// What all members know; without it they must be on one machine.
+    pub secret: Option<Secret>,
+    /// Where nonces come from.
+    pub nonces: Nonces,
+    /// Between two signs of life; silence for three times as long ends a connection.
+    pub beat_ms: u32,
+    /// How long a connection may take to be made and greeted.
+    pub dial_ms: u64,
+}
+
+impl RingWireSettings {
+    fn credentials(&self) -> Credentials<RingIdentity> {
+        let (member, program) = (Some(self.me.clone()), concat!("turno ", env!("CARGO_PKG_VERSION")).to_owned());
+        Credentials { identity: RingIdentity { member, program }, secret: self.secret.clone() }
+    }
+}
+
+/// A connection that the node wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingDial {
+    /// The node's number for it.
+    pub target: u32,
+    /// Where to, HOST:PORT.
+    pub address: String,
+    /// When it must be made and greeted.
+    pub until: Mono,
+}
+
+/// What the greeting of a ring's connection needs of this end.
+struct RingOpening {
+    opening: Opening<RingIdentity>,
+    beat_ms: u32,
+}
+
+/// One end of a ring's connection.
+#[derive(Debug)]
+pub(super) struct RingTalk {
+    pub(super) session: RingSession,
+    /// This end dialled, for that target, and the greeting goes on.
+    pub(super) target: Option<u32>,
+}
+
+/// What the table of connections knows of the ring.
+#[derive(Debug, Default)]
+pub(super) struct RingBoard {
+    pub(super) dial_ms: u64,
+    pub(super) dials: Vec<RingDial>,
+    /// Targets that the node waits for, with their connections once these are made.
+    pub(super) wanted: BTreeMap<u32, Option<ConnId>>,
+    /// Publishers are slowed down.
+    pub(super) slowed: bool,
+    /// They were until a moment ago.
+    pub(super) eased: bool,
+}
+
+fn told(input: RingInput) -> Input {
+    Input::Ring { input }
+}
+
+impl Line {
+    /// What the engine is told of the end of a connection that was in that phase.
+    pub(super) fn ending(&self, phase: Phase, code: Code) -> Option<Input> {
+        let conn = self.id;
+        match (phase, &self.talk) {
+            (Phase::Open, Talk::Ring(_)) => Some(told(RingInput::Closed { conn })),
+            (Phase::Open, _) => Some(Input::Disconnected { conn }),
+            (Phase::Greeting, Talk::Link(talk)) => talk.target().map(|target| Input::DialFailed { target, code }),
+            (Phase::Greeting, Talk::Ring(talk)) => {
+                talk.target.map(|target| told(RingInput::DialFailed { target, code }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Lines {
+    /// The ring's end of a connection that goes on.
+    fn ring_mut(&mut self, id: ConnId) -> Option<&mut RingTalk> {
+        match &mut self.get_mut(id).filter(|line| !line.is_doomed())?.talk {
+            Talk::Ring(talk) => Some(talk),
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Zmtp(_) => None,
+        }
+    }
+}
+
+impl<D: EngineHandle> Connections<D> {
+    /// The broker's place in a ring. Without this there is none.
+    pub fn set_ring(&mut self, settings: RingWireSettings) {
+        self.lines.ring.dial_ms = settings.dial_ms;
+        self.ring = Some(Box::new(settings));
+    }
+
+    /// Connections that the node wants: [`Self::dial_ring`] follows, or [`Self::ring_dial_failed`].
+    pub fn take_ring_dials(&mut self) -> Vec<RingDial> {
+        std::mem::take(&mut self.lines.ring.dials)
+    }
+
+    /// Whether there are such.
+    pub fn has_ring_dials(&self) -> bool {
+        !self.lines.ring.dials.is_empty()
+    }
+
+    /// True once after publishers were slowed down and are not any more: connections may be read from again.
+    pub fn take_eased(&mut self) -> bool {
+        std::mem::take(&mut self.lines.ring.eased)
+    }
+
+    /// A connection was made, and the other end is at that address: the greeting begins. `None`: it cannot, or nobody wants
+    /// it any more; the node knows.
+    pub fn dial_ring(&mut self, now: Mono, dial: &RingDial, address: String) -> Option<ConnId> {
+        let RingDial { target, until, .. } = *dial;
+        self.lines.now = now;
+        if !self.lines.ring.wanted.contains_key(&target) {
+            return None;
+        }
+        match self.begin_ring(&address) {
+            Ok(RingOpening { opening: Opening { credentials, nonce, local }, beat_ms }) => {
+                let mut hello = Vec::new();
+                let session = RingSession::dial(now, until, credentials, nonce, local, beat_ms, &mut hello);
+                let talk = RingTalk { session, target: Some(target) };
+                let id = self.greet(address, Talk::Ring(Box::new(talk)), &hello);
+                self.lines.ring.wanted.insert(target, Some(id));
+                Some(id)
+            }
+            Err(code) => {
+                self.ring_dial_failed(now, target, code);
+                None
+            }
+        }
+    }
+
+    /// A target could not be reached.
+    pub fn ring_dial_failed(&mut self, now: Mono, target: u32, code: Code) {
+        self.lines.now = now;
+        self.tell_end(now, told(RingInput::DialFailed { target, code }));
+        self.settle(now);
+    }
+
+    /// Somebody dialled. `None`: there is no ring here, or nothing to greet with.
+    pub(super) fn accept_ring(&mut self, now: Mono, address: String) -> Option<ConnId> {
+        let RingOpening { opening, beat_ms } = self.begin_ring(&address).ok()?;
+        let Opening { credentials, nonce, local } = opening;
+        let session = RingSession::accept(now, credentials, nonce, local, beat_ms);
+        Some(self.lines.insert_talk(address, Talk::Ring(Box::new(RingTalk { session, target: None }))))
+    }
+
+    fn begin_ring(&mut self, address: &str) -> Result<RingOpening, Code> {
+        self.room_for_broker()?;
+        let settings = self.ring.as_deref_mut().ok_or(Code::NotInRing)?;
+        let opening = Opening::new(settings.credentials(), &mut settings.nonces, address)?;
+        Ok(RingOpening { opening, beat_ms: settings.beat_ms })
+    }
+
+    /// Tells the engine of the end of a connection; not of one that the node has given up before.
+    pub(super) fn tell_end(&mut self, now: Mono, input: Input) {
+        if let Input::Ring { input } = &input
+            && let RingInput::DialFailed { target, code } = *input
+        {
+            debug!(target, %code, "cannot reach a ring member");
+            if self.lines.ring.wanted.remove(&target).is_none() {
+                return;
+            }
+        }
+        self.engine_handle.put(now, input, &mut self.lines);
+    }
+
+    /// Takes the first frame of a ring's connection off `buffer`.
+    pub(super) fn take_from_ring(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> Heard {
+        let Some(talk) = self.lines.ring_mut(id) else { return Heard::Over };
+        let mut said = Vec::new();
+        let step = talk.session.step(now, buffer, &mut said);
+        self.answer(id, &said);
+        match step {
+            Ok((RingStep::NeedMore, _)) => Heard::NeedMore,
+            Ok((RingStep::Ended(code), _)) => self.ended_there(now, id, code),
+            Ok((RingStep::Frame(Frame::RingPublish(publish)), used)) => {
+                let Ok(topic) = self.last_topic.of(publish.event.topic) else {
+                    self.refuse(now, id, Fault::fatal(Code::BadTopic, 0));
+                    return Heard::Over;
+                };
+                let raw = publish.event.payload;
+                let publication = publish.with(EventRef::passing(topic, raw.headers, raw.bytes));
+                self.lines.copies = 0;
+                self.engine_handle.pass(now, id, publication, &mut self.lines);
+                Heard::Took(used, 1 + self.work_of_events())
+            }
+            Ok((step, used)) => {
+                let meaning = self.ring_meaning(id, step);
+                let meaning = meaning.map(|input| input.map(told)).map_err(|code| Fault::fatal(code, 0));
+                self.heed(now, id, used, meaning)
+            }
+            Err(fault) => self.ended_here(now, id, fault.code),
+        }
+    }
+
+    fn ring_meaning(&mut self, conn: ConnId, step: RingStep<'_>) -> Result<Option<RingInput>, Code> {
+        match step {
+            RingStep::NeedMore | RingStep::Done | RingStep::Ended(_) => Ok(None),
+            RingStep::Reached(peer) => {
+                let Some(target) = self.ring_is_up(conn) else { return Ok(None) };
+                self.lines.ring.wanted.remove(&target);
+                Ok(Some(RingInput::Dialled { target, conn, peer: *peer }))
+            }
+            RingStep::Accepted(peer) => {
+                self.ring_is_up(conn);
+                Ok(Some(RingInput::Accepted { conn, peer: peer.map(|peer| *peer) }))
+            }
+            RingStep::Frame(Frame::Ring(word)) => Ok(Some(RingInput::Word { conn, word: *word })),
+            RingStep::Frame(other) => {
+                debug_assert!(false, "{:?} is no word of the ring", other.kind());
+                Err(Code::WrongDirection)
+            }
+        }
+    }
+
+    /// From now on the node hears of the connection's end. Returns the target that it was dialled for.
+    fn ring_is_up(&mut self, conn: ConnId) -> Option<u32> {
+        let line = self.lines.get_mut(conn)?;
+        line.is_up();
+        let Talk::Ring(talk) = &mut line.talk else { return None };
+        talk.target.take()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,474 @@
+//! Two connections and the bytes between them; the test is the node of both.
+
+use std::sync::Arc;
+
+use turno_engine::ring::{Circle, JoinVerdict, NewConn, Publication, RetConn, RingInput, RingMessage, RingPeerEffect};
+use turno_engine::{Event, Input, PeerEffect, Peers};
+use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
+use turno_proto::model::{Code, ConnId, Limits, Mono, Payload, Topic, limits};
+use turno_proto::native::{Config, Connect, Event as EventFrame, Frame, Raw, Secret, VERSION, decode, encode, split};
+
+use super::super::lines::Seat;
+use super::super::{Connections, Door, EngineHandle, FAREWELL_MS};
+use super::{Nonces, RingDial, RingWireSettings};
+use crate::turn::Turn;
+
+const SECRET: &[u8] = b"correct horse battery staple";
+const NEAR: &str = "127.0.0.1:4711";
+const FAR: &str = "10.0.0.9:4711";
+const BEAT_MS: u32 = 1_000;
+const SILENCE_MS: u64 = 3_000;
+const DIAL_MS: u64 = 1_500;
+
+/// Keeps what it hears.
+#[derive(Debug, Default)]
+struct Ear(Vec<Input>);
+
+impl EngineHandle for Ear {
+    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
+        self.0.push(input);
+    }
+}
+
+/// A broker without an engine.
+struct Broker {
+    board: Connections<Ear>,
+    now: Mono,
+    conn: ConnId,
+}
+
+fn member(sid: u16) -> Member {
+    let origin = Origin { sid: Sid::new(sid), incarnation: 100 + u64::from(sid) };
+    Member { origin, address: format!("10.0.0.{sid}:{}", 8_000 + sid), native: String::new() }
+}
+
+fn board(sid: u16, secret: Option<&[u8]>) -> Connections<Ear> {
+    let config = Config {
+        broker: "b".into(),
+        frame_bytes_max: 1 << 20,
+        request_deadline_ms: 1_000,
+        ..Config::of(&Limits::default())
+    };
+    let limits = Limits { out_bytes_max: 1_000, out_bytes_pause: 100, ..Limits::default() };
+    let mut board = Connections::with_engine_handle(Ear::default(), limits, config, Seat::default());
+    let secret = secret.map(|secret| Secret::new(secret).unwrap());
+    let (me, nonces) = (member(sid), Nonces::Seeded(u64::from(sid)));
+    board.set_ring(RingWireSettings { me, secret, nonces, beat_ms: BEAT_MS, dial_ms: DIAL_MS });
+    board
+}
+
+const fn ring(effect: RingPeerEffect) -> PeerEffect {
+    PeerEffect::Ring(effect)
+}
+
+impl Broker {
+    /// 1 wants a connection for target 7, and it is made.
+    fn dialling(secret: Option<&[u8]>, address: &str) -> Self {
+        let (now, mut board) = (Mono::from_millis(10), board(1, secret));
+        board.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+        assert!(board.has_ring_dials());
+        let dials = board.take_ring_dials();
+        let until = now.plus_millis(DIAL_MS);
+        assert_eq!(dials, [RingDial { target: 7, address: "rb-2:8002".to_owned(), until }]);
+        let conn = board.dial_ring(now, &dials[0], address.to_owned()).expect("there is room");
+        Self { board, now, conn }
+    }
+
+    /// Somebody dialled 2.
+    fn accepting(secret: Option<&[u8]>, address: &str) -> Self {
+        let (now, mut board) = (Mono::from_millis(10), board(2, secret));
+        let conn = board.accept(now, address.to_owned(), Door::Ring).expect("there is room");
+        Self { board, now, conn }
+    }
+
+    /// What it has heard of the ring since the last time.
+    fn heard(&mut self) -> Vec<RingInput> {
+        let inputs = std::mem::take(&mut self.board.engine_handle_mut().0);
+        let input = |input| match input {
+            Input::Ring { input } => input,
+            other => panic!("{other:?}"),
+        };
+        inputs.into_iter().map(input).collect()
+    }
+
+    fn effect(&mut self, effect: RingPeerEffect) {
+        self.board.carry_out(self.now, ring(effect));
+    }
+
+    fn say(&mut self, word: RingMessage) {
+        let conn = self.conn;
+        self.effect(RingPeerEffect::Say { conn, word });
+    }
+
+    /// Everything it has to say, which is then said.
+    fn said(&mut self) -> Vec<u8> {
+        let bytes = self.board.unwritten(self.conn).to_vec();
+        if !bytes.is_empty() {
+            self.board.wrote(self.now, self.conn, bytes.len());
+        }
+        bytes
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let mut turn = self.board.take(self.now, self.conn, bytes);
+        while turn == Turn::Cut {
+            turn = self.board.go_on(self.now, self.conn);
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now = self.now.plus_millis(millis);
+        self.board.sweep(self.now);
+    }
+}
+
+/// What each says comes to the other, until both are silent.
+fn talk(a: &mut Broker, b: &mut Broker) {
+    loop {
+        let (from_a, from_b) = (a.said(), b.said());
+        if from_a.is_empty() && from_b.is_empty() {
+            return;
+        }
+        b.take(&from_a);
+        a.take(&from_b);
+    }
+}
+
+/// A connection that is up: who sends, who receives.
+fn up() -> (Broker, Broker) {
+    let mut a = Broker::dialling(Some(SECRET), FAR);
+    let mut b = Broker::accepting(Some(SECRET), FAR);
+    talk(&mut a, &mut b);
+    assert_eq!(a.heard(), [RingInput::Dialled { target: 7, conn: a.conn, peer: member(2) }]);
+    assert_eq!(b.heard(), [RingInput::Accepted { conn: b.conn, peer: Some(member(1)) }]);
+    (a, b)
+}
+
+/// The same, opened.
+fn open() -> (Broker, Broker) {
+    let (mut a, mut b) = up();
+    a.say(RingMessage::RetConn(RetConn::Open { errand: Errand::Join }));
+    talk(&mut a, &mut b);
+    b.heard();
+    (a, b)
+}
+
+fn frames(bytes: &[u8]) -> Vec<Frame<'_>> {
+    let (mut rest, mut frames) = (bytes, Vec::new());
+    while let Some(piece) = split(rest, usize::MAX).unwrap() {
+        frames.push(decode(&piece.header, piece.rest).unwrap());
+        rest = &rest[piece.used..];
+    }
+    frames
+}
+
+fn publication(seq: u64, bytes: usize) -> Publication {
+    let payload = Payload { headers: false, bytes: vec![b'x'; bytes].into() };
+    let event = Arc::new(Event { topic: Topic::from_bytes(b"news.art").unwrap(), payload });
+    Publication { origin: member(1).origin, seq, after: seq - 1, round: 0, hops: 0, event }
+}
+
+/// Every word, there and back.
+#[test]
+fn each_word_comes_as_it_was_said() {
+    let circle = Circle { whole: true, members: vec![member(1), member(2)] };
+    let newconn = NewConn { joiner: member(3), content: Some(Sid::new(1)), gap: true, verdict: None, hops: 3 };
+    let refused = Some(JoinVerdict::Refused(Code::DuplicateSid));
+    let (origin, hops) = (member(1).origin, 5);
+    let forward = [
+        RingMessage::NewConn(newconn.clone()),
+        RingMessage::NewConn(NewConn { verdict: Some(JoinVerdict::Claimed), ..newconn.clone() }),
+        RingMessage::NewConn(NewConn { verdict: refused, content: None, ..newconn }),
+        RingMessage::RetConn(RetConn::Call { caller: member(4), content: Fallen::Gap, hops }),
+        RingMessage::RetConn(RetConn::Call { caller: member(4), content: Fallen::Sid(Sid::new(9)), hops }),
+        RingMessage::Publish(publication(1, 20)),
+        RingMessage::ServOff { leaver: member(1), content: Some(Box::new(member(2))), hops },
+        RingMessage::ServOff { leaver: member(1), content: None, hops },
+        RingMessage::Shutdown { origin, hops },
+        RingMessage::RollCall { origin, number: 8, round: 7, members: vec![member(1)] },
+        RingMessage::CaughtUp { members: vec![member(1), member(2)] },
+        RingMessage::Merge { origin, contact: member(9), hops },
+        RingMessage::Probe(circle.clone()),
+        RingMessage::AskSid,
+    ];
+    let back = [
+        RingMessage::Have { had: vec![Had { origin, seq: 9 }] },
+        RingMessage::Refused { code: Code::Elsewhere, instead: Some(member(2)) },
+        RingMessage::Refused { code: Code::RingWhole, instead: None },
+        RingMessage::Circle(circle),
+        RingMessage::FreeSid { sid: Sid::new(3) },
+    ];
+    let (mut a, mut b) = open();
+    for word in forward {
+        a.say(word.clone());
+        talk(&mut a, &mut b);
+        assert_eq!(b.heard(), [RingInput::Word { conn: b.conn, word }]);
+    }
+    for word in back {
+        b.say(word.clone());
+        talk(&mut a, &mut b);
+        assert_eq!(a.heard(), [RingInput::Word { conn: a.conn, word }]);
+    }
+}
+
+/// What a node says is cut to what may be read.
+#[test]
+fn lists_are_not_longer_than_they_may_be() {
+    let (mut a, mut b) = open();
+    a.say(RingMessage::CaughtUp { members: vec![member(1); limits::RING_MEMBERS_MAX + 9] });
+    b.say(RingMessage::Have { had: vec![Had { origin: member(1).origin, seq: 1 }; limits::RING_ORIGINS_MAX + 9] });
+    talk(&mut a, &mut b);
+    let [RingInput::Word { word: RingMessage::CaughtUp { members }, .. }] = &b.heard()[..] else { panic!("it came") };
+    assert_eq!(members.len(), limits::RING_MEMBERS_MAX);
+    let [RingInput::Word { word: RingMessage::Have { had }, .. }] = &a.heard()[..] else { panic!("it came") };
+    assert_eq!(had.len(), limits::RING_ORIGINS_MAX);
+}
+
+/// The end of a connection is told once, however it comes about.
+#[test]
+fn the_end_is_told_once() {
+    // The other end hangs up.
+    let (mut a, _) = up();
+    a.board.hang_up(a.now, a.conn);
+    a.board.hang_up(a.now, a.conn);
+    assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
+    // It says why before.
+    let (mut a, mut b) = open();
+    b.effect(RingPeerEffect::Close { conn: b.conn, code: Some(Code::BadSequence) });
+    let said = b.said();
+    assert!(matches!(frames(&said)[..], [Frame::Error { code: Code::BadSequence, fatal: true, .. }]));
+    a.take(&said);
+    a.board.hang_up(a.now, a.conn);
+    assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
+    // It says something that makes no sense.
+    let (mut a, _) = up();
+    let mut bytes = Vec::new();
+    encode(&RingMessage::Shutdown { origin: member(1).origin, hops: 0 }.into(), &mut bytes);
+    a.take(&bytes);
+    a.board.hang_up(a.now, a.conn);
+    assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
+    // A topic that is none.
+    let (mut a, mut b) = open();
+    let event = EventFrame { topic: b"..", payload: Raw { headers: false, bytes: b"" } };
+    let mut bytes = Vec::new();
+    encode(&Frame::RingPublish(publication(1, 0).with(event)), &mut bytes);
+    b.take(&bytes);
+    assert_eq!(b.heard(), [RingInput::Closed { conn: b.conn }]);
+    talk(&mut a, &mut b);
+    assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
+}
+
+/// What was said is written, then the connection is closed; the node hears nothing more of it.
+#[test]
+fn a_closed_connection_says_all_and_is_silent() {
+    let (mut a, mut b) = open();
+    for seq in 1..=50 {
+        a.say(RingMessage::Publish(publication(seq, 1_000)));
+    }
+    a.effect(RingPeerEffect::Close { conn: a.conn, code: None });
+    a.say(RingMessage::AskSid);
+    // The other end goes on for a while.
+    b.say(RingMessage::Have { had: Vec::new() });
+    let from_b = b.said();
+    a.take(&from_b);
+    let mut came = 0;
+    // It takes long to be written: for longer than a farewell, some at a time.
+    while !a.board.unwritten(a.conn).is_empty() {
+        let some: Vec<u8> = a.board.unwritten(a.conn).iter().take(10_000).copied().collect();
+        a.board.wrote(a.now, a.conn, some.len());
+        b.take(&some);
+        came += b.heard().len();
+        a.pass(FAREWELL_MS);
+    }
+    assert_eq!(came, 50, "all of it, and nothing after");
+    a.pass(FAREWELL_MS);
+    assert_eq!((a.board.take_gone(), a.heard()), (vec![a.conn], vec![]));
+    b.board.hang_up(b.now, b.conn);
+    assert_eq!(b.heard(), [RingInput::Closed { conn: b.conn }]);
+}
+
+/// One that is closed and takes nothing of what waits for it is gone after a while.
+#[test]
+fn a_closed_connection_that_takes_nothing_goes() {
+    let (mut a, _) = open();
+    a.say(RingMessage::Publish(publication(1, 1_000)));
+    a.board.wrote(a.now, a.conn, 1);
+    a.effect(RingPeerEffect::Close { conn: a.conn, code: None });
+    a.pass(SILENCE_MS - 1);
+    assert_eq!(a.board.take_gone(), []);
+    a.pass(1);
+    assert_eq!((a.board.take_gone(), a.heard()), (vec![a.conn], vec![]));
+}
+
+/// A target that is not reached is told once, with the code.
+#[test]
+fn a_dial_that_comes_to_nothing_is_told_once() {
+    let failed = |code| vec![RingInput::DialFailed { target: 7, code }];
+    // Nobody is there.
+    let mut board = board(1, None);
+    let now = Mono::from_millis(10);
+    board.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+    let dials = board.take_ring_dials();
+    board.ring_dial_failed(now, 7, Code::RingDown);
+    board.ring_dial_failed(now, 7, Code::RingDown);
+    assert_eq!(board.dial_ring(now, &dials[0], NEAR.to_owned()), None);
+    let mut a = Broker { board, now, conn: ConnId { index: 9, generation: 9 } };
+    assert_eq!(a.heard(), failed(Code::RingDown));
+    // The connection breaks before the greeting is done.
+    let mut a = Broker::dialling(None, NEAR);
+    a.board.hang_up(a.now, a.conn);
+    a.board.hang_up(a.now, a.conn);
+    assert_eq!(a.heard(), failed(Code::RingDown));
+    // Nobody says anything, for as long as it may take.
+    let mut a = Broker::dialling(None, NEAR);
+    a.pass(DIAL_MS - 1);
+    assert_eq!(a.heard(), []);
+    a.pass(1);
+    a.board.hang_up(a.now, a.conn);
+    assert_eq!(a.heard(), failed(Code::GreetingTimeout));
+    // Another secret; none at the other end, which is not on this machine: it says why.
+    for (secret, other) in [(Some(&b"another secret, as long"[..]), Some(SECRET)), (Some(SECRET), None)] {
+        let mut a = Broker::dialling(secret, FAR);
+        let mut b = Broker::accepting(other, FAR);
+        talk(&mut a, &mut b);
+        assert_eq!((a.heard(), b.heard()), (failed(Code::RingRefused), vec![]));
+        assert!(a.board.said_all(a.conn) && b.board.said_all(b.conn));
+    }
+    // Not a member's door.
+    let mut a = Broker::dialling(None, NEAR);
+    let mut b = Broker { board: super::tests::board(2, None), now: a.now, conn: a.conn };
+    b.conn = b.board.accept(b.now, NEAR.to_owned(), Door::Native).unwrap();
+    talk(&mut a, &mut b);
+    assert_eq!((a.heard(), b.heard()), (failed(Code::ExpectedConnect), vec![]));
+}
+
+/// Nobody hears of what was forgotten, however far it is.
+#[test]
+fn a_forgotten_target_is_not_told_of() {
+    let now = Mono::from_millis(10);
+    let forget = || ring(RingPeerEffect::Forget { target: 7 });
+    // Nobody has dialled yet.
+    let mut first = board(1, None);
+    first.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+    first.carry_out(now, forget());
+    assert_eq!(first.take_ring_dials(), []);
+    // It is being dialled.
+    let mut second = board(1, None);
+    second.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+    let dials = second.take_ring_dials();
+    second.carry_out(now, forget());
+    assert_eq!(second.dial_ring(now, &dials[0], NEAR.to_owned()), None);
+    second.ring_dial_failed(now, 7, Code::RingDown);
+    assert_eq!(second.engine_handle().0, []);
+    // The greeting goes on: it is closed.
+    let mut a = Broker::dialling(None, NEAR);
+    a.effect(RingPeerEffect::Forget { target: 7 });
+    a.said();
+    assert!(a.board.said_all(a.conn));
+    a.board.hang_up(a.now, a.conn);
+    assert_eq!(a.heard(), []);
+    // The node knows the connection already: it is not closed, as the node would not hear of it.
+    let (mut a, _) = up();
+    a.effect(RingPeerEffect::Forget { target: 7 });
+    assert!(!a.board.said_all(a.conn));
+}
+
+/// Strangers on the ring's port: they are told, and the node never hears of them.
+#[test]
+fn strangers_are_turned_away() {
+    let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
+    let mut hello = Vec::new();
+    encode(&Frame::Connect { seq: 1, connect }, &mut hello);
+    let strangers: [(&[u8], Code); 2] = [(&hello, Code::ExpectedConnect), (b"GET / HTTP/1.1\r\n", Code::BadMagic)];
+    for (bytes, code) in strangers {
+        let mut b = Broker::accepting(Some(SECRET), FAR);
+        b.take(bytes);
+        let said = b.said();
+        assert!(matches!(frames(&said)[..], [Frame::Error { code: told, fatal: true, .. }] if told == code));
+        assert!(b.board.said_all(b.conn));
+        b.board.hang_up(b.now, b.conn);
+        assert_eq!(b.heard(), []);
+    }
+    // Without a ring there is no such door.
+    let config = Broker::accepting(None, NEAR).board.config;
+    let mut none = Connections::with_engine_handle(Ear::default(), Limits::default(), config, Seat::default());
+    assert_eq!(none.accept(Mono::ZERO, NEAR.to_owned(), Door::Ring), None);
+}
+
+#[test]
+fn silence_ends_a_connection_and_signs_of_life_keep_it() {
+    let (mut a, mut b) = open();
+    for _ in 0..5 {
+        a.pass(u64::from(BEAT_MS));
+        b.pass(u64::from(BEAT_MS));
+        talk(&mut a, &mut b);
+    }
+    assert_eq!((a.heard(), b.heard()), (vec![], vec![]), "both live");
+    a.pass(SILENCE_MS);
+    assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
+    assert!(matches!(frames(&a.said()).last(), Some(Frame::Error { code: Code::PeerSilent, fatal: true, .. })));
+}
+
+/// However much waits, a receiver is not given up for that, and is read from; but it is if it takes nothing.
+#[test]
+fn only_a_receiver_that_takes_nothing_is_given_up() {
+    let (mut a, mut b) = open();
+    for seq in 1..=1_000 {
+        a.say(RingMessage::Publish(publication(seq, 1_000)));
+    }
+    assert_eq!(a.heard(), [], "far more than a client may let wait");
+    assert!(a.board.wants_reading(a.conn));
+    let mut came = 0;
+    while !a.board.unwritten(a.conn).is_empty() {
+        let some: Vec<u8> = a.board.unwritten(a.conn).iter().take(100_000).copied().collect();
+        a.board.wrote(a.now, a.conn, some.len());
+        b.take(&some);
+        came += b.heard().len();
+    }
+    assert_eq!(came, 1_000);
+    // It says PING, and takes nothing.
+    a.say(RingMessage::Publish(publication(1_001, 10)));
+    a.board.wrote(a.now, a.conn, 0);
+    let mut ping = Vec::new();
+    encode(&Frame::Ping { seq: 1 }, &mut ping);
+    a.pass(SILENCE_MS - 1);
+    a.take(&ping);
+    assert_eq!(a.heard(), []);
+    a.pass(1);
+    assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
+}
+
+/// While publishers are slowed down, those that publish are not read from; nor are they silent.
+#[test]
+fn publishers_are_slowed_down() {
+    let mut b = Broker { board: board(1, None), now: Mono::from_millis(10), conn: ConnId { index: 0, generation: 0 } };
+    let client = |b: &mut Broker, publishes: bool| {
+        b.conn = b.board.accept(b.now, NEAR.to_owned(), Door::Native).unwrap();
+        let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
+        let event = EventFrame { topic: b"t", payload: Raw { headers: false, bytes: b"x" } };
+        let mut bytes = Vec::new();
+        encode(&Frame::Connect { seq: 1, connect }, &mut bytes);
+        encode(&Frame::Ping { seq: 2 }, &mut bytes);
+        if publishes {
+            encode(&Frame::Publish { seq: 3, confirm: false, event }, &mut bytes);
+        }
+        b.take(&bytes);
+        b.said();
+        b.conn
+    };
+    let (talker, listener) = (client(&mut b, true), client(&mut b, false));
+    let reads = |b: &mut Broker| (b.board.wants_reading(talker), b.board.wants_reading(listener));
+    assert_eq!(reads(&mut b), (true, true));
+    b.effect(RingPeerEffect::Slow(true));
+    assert_eq!((reads(&mut b), b.board.take_eased()), ((false, true), false));
+    // One that begins meanwhile is heard once.
+    let late = client(&mut b, true);
+    assert!(!b.board.wants_reading(late));
+    let silence = u64::from(limits::HEARTBEAT_MS) * u64::from(limits::LIVENESS);
+    b.pass(silence);
+    assert!(b.board.is_heard(talker) && !b.board.is_heard(listener), "only who could speak was silent");
+    b.effect(RingPeerEffect::Slow(false));
+    assert_eq!((b.board.wants_reading(talker), b.board.take_eased(), b.board.take_eased()), (true, true, false));
+    b.pass(silence - 1);
+    assert!(b.board.is_heard(talker), "from now on");
+}

@@ -1,0 +1,481 @@
+//! Connections of ZeroMQ programs: from bytes to what a dialect makes of them, and from effects to their messages.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tracing::{debug, info};
+use turno_engine::{Deliver, EventRef, Input, Lent, NativeEffect, PeerEffect};
+use turno_proto::model::{Code, ConnId, Cost, Delivery, Limits, Mono, limits};
+use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy};
+use turno_proto::zmtp::{self, Fault, Peer, Session, SocketType, Step};
+
+use super::brokers::Heard;
+use super::lines::{Line, Lines, Phase, Talk};
+use super::{Connections, EngineHandle, Nonces};
+use crate::log_limit::{self, Kind};
+use crate::turn::work_of;
+use crate::zmq::{Count, Dialect, Endpoint, Endpoints, Out, event_frames};
+
+/// One end of a ZMTP connection, and what it means.
+pub(super) struct ZmqTalk {
+    pub(super) session: Session,
+    /// Once the handshake is done.
+    dialect: Option<Dialect>,
+    endpoint: Arc<Endpoint>,
+    /// Where the endpoint is in the table.
+    place: u16,
+    /// Too much of it has no outcome: nothing is read from it until half of that has.
+    held_back: bool,
+}
+
+impl std::fmt::Debug for ZmqTalk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ZmqTalk").field("place", &self.place).field("dialect", &self.dialect).finish_non_exhaustive()
+    }
+}
+
+/// What the ZeroMQ connections of a router have in common.
+#[derive(Debug)]
+pub(super) struct ZmqBoard {
+    endpoints: Endpoints,
+    nonces: Nonces,
+    /// How many such connections there are: without any, effects need not be looked at.
+    pub(super) count: usize,
+    /// What dialects say to the engine.
+    inputs: VecDeque<Input>,
+    /// Connections that are to end, and why.
+    failed: Vec<(ConnId, Code)>,
+    /// Messages without an outcome that a client may have before it is read from no more.
+    calls_max: usize,
+}
+
+impl ZmqBoard {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            endpoints: Endpoints::default(),
+            nonces: Nonces::System,
+            count: 0,
+            inputs: VecDeque::new(),
+            failed: Vec::new(),
+            // What one read brings beyond it must not be refused.
+            calls_max: (limits.in_flight_max / 2).max(1) as usize,
+        }
+    }
+}
+
+impl ZmqTalk {
+    /// Bytes of a message that has begun, as far as is known.
+    pub(super) fn claimed_bytes(&self) -> Option<usize> {
+        self.session.claimed_bytes()
+    }
+
+    /// Whether what comes makes room.
+    pub(super) fn settles(&self) -> bool {
+        self.dialect.as_ref().is_some_and(Dialect::settles)
+    }
+
+    pub(super) fn dialect_bytes(&self) -> usize {
+        self.dialect.as_ref().map_or(0, Dialect::held_bytes)
+    }
+
+    /// Whether to read from it. `refuses`: the engine has no memory for messages.
+    pub(super) fn wants_reading(&mut self, calls_max: usize, refuses: bool) -> bool {
+        let Some(dialect) = &self.dialect else { return true };
+        let most = if dialect.loses() { limits::ZMQ_UNSTORED_MAX } else { calls_max };
+        let unended = dialect.unended();
+        self.held_back = unended >= most || (self.held_back && unended > most / 2) || (dialect.loses() && refuses);
+        !self.held_back
+    }
+}
+
+impl Talk {
+    /// Appends an event, encoded for this kind of connection.
+    pub(super) fn add_event(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Zmtp(talk) => {
+                talk.session.send_encoded(bytes, out);
+            }
+            Self::Native(_) | Self::Foreman(_) | Self::Link(_) | Self::Ring(_) => out.extend_from_slice(bytes),
+        }
+    }
+}
+
+/// A name for people: the identity if it is text, else what the peer is.
+fn name_of(peer: &Peer, address: &str) -> String {
+    let identity = std::str::from_utf8(&peer.identity).unwrap_or_default();
+    if identity.is_empty() || identity.chars().any(char::is_control) {
+        return format!("{} {address}", peer.socket_type);
+    }
+    let end = (0..=limits::PEER_NAME_BYTES_MAX.min(identity.len())).rev().find(|at| identity.is_char_boundary(*at));
+    identity[..end.unwrap_or_default()].to_owned()
+}
+
+impl Lines {
+    fn zmq_mut(&mut self, id: ConnId) -> Option<&mut ZmqTalk> {
+        let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
+        match &mut line.talk {
+            Talk::Zmtp(talk) => Some(talk),
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Ring(_) => None,
+        }
+    }
+
+    fn is_zmq(&self, id: ConnId) -> bool {
+        self.zmq.count > 0 && self.get(id).is_some_and(|line| matches!(line.talk, Talk::Zmtp(_)))
+    }
+
+    /// Has the dialect of a connection do something. What follows from it is worked off when the connections settles.
+    fn with_dialect<R>(&mut self, conn: ConnId, with: impl FnOnce(&mut Dialect, &mut Out<'_>) -> R) -> Option<R> {
+        let (mut inputs, mut says) = (std::mem::take(&mut self.zmq.inputs), Vec::new());
+        let now = self.now;
+        let result = self.zmq_mut(conn).and_then(|ZmqTalk { dialect, endpoint, .. }| {
+            Some(with(dialect.as_mut()?, &mut Out { conn, endpoint, now, inputs: &mut inputs, says: &mut says }))
+        });
+        self.zmq.inputs = inputs;
+        for frames in says {
+            self.say(conn, &frames, false);
+        }
+        result
+    }
+
+    /// Writes a message. True if it is among what waits to be written.
+    fn say(&mut self, conn: ConnId, frames: &[Bytes], slots_limit_it: bool) -> bool {
+        let Some(line) = self.room_of(conn) else { return false };
+        let before = line.out.len();
+        let Talk::Zmtp(talk) = &mut line.talk else { return false };
+        talk.session.send(frames.iter().map(|frame| &**frame), &mut line.out);
+        talk.endpoint.count(Count::Sent);
+        if slots_limit_it {
+            line.owe(before)
+        } else {
+            line.stretch(before)
+        }
+        self.count_out(conn);
+        true
+    }
+
+    /// A delivery, if it is for a ZeroMQ peer.
+    pub(super) fn zmq_deliver(&mut self, deliver: &Deliver<Lent<'_>>) -> bool {
+        let conn = deliver.conn;
+        if !self.is_zmq(conn) {
+            return false;
+        }
+        if let Some(Some(frames)) = self.with_dialect(conn, |dialect, _| dialect.delivery(deliver))
+            && self.say(conn, &frames, deliver.cost != Cost::Broadcast)
+        {
+            self.queued(conn, deliver.delivery);
+        }
+        true
+    }
+
+    fn queued(&mut self, conn: ConnId, delivery: Delivery) {
+        let waiting = self.get(conn).map_or(0, Line::waiting);
+        self.with_dialect(conn, |dialect, _| dialect.queued(delivery, waiting));
+    }
+
+    /// What the engine wants done, unless it is for a ZeroMQ peer: that has happened.
+    pub(super) fn not_for_zmq(&mut self, effect: PeerEffect) -> Option<PeerEffect> {
+        let conn = match &effect {
+            PeerEffect::Caller { conn, .. }
+            | PeerEffect::Answer { conn, .. }
+            | PeerEffect::Stop { conn, .. }
+            | PeerEffect::Closing { conn, .. }
+            | PeerEffect::Native { conn, .. } => *conn,
+            PeerEffect::Deliver(_)
+            | PeerEffect::Link { .. }
+            | PeerEffect::Foreman { .. }
+            | PeerEffect::Event { .. }
+            | PeerEffect::Dial { .. }
+            | PeerEffect::Ring(_) => return Some(effect),
+        };
+        if !self.is_zmq(conn) {
+            return Some(effect);
+        }
+        let ended = match effect {
+            PeerEffect::Caller { seq, word, .. } => {
+                let frames = self.with_dialect(conn, |dialect, out| dialect.word(seq, word, out)).flatten();
+                if let Some(frames) = frames {
+                    self.say(conn, &frames, false);
+                }
+                None
+            }
+            PeerEffect::Answer { seq, result, .. } => {
+                self.with_dialect(conn, |dialect, out| dialect.answer(seq, result, out))
+            }
+            PeerEffect::Native { effect: NativeEffect::Pace, .. } => {
+                self.pace(conn);
+                None
+            }
+            PeerEffect::Native { effect, .. } => self.with_dialect(conn, |dialect, out| dialect.native(&effect, out)),
+            // No socket has a place for STOP and CLOSING, and the others are for other peers.
+            PeerEffect::Stop { .. }
+            | PeerEffect::Closing { .. }
+            | PeerEffect::Deliver(_)
+            | PeerEffect::Link { .. }
+            | PeerEffect::Foreman { .. }
+            | PeerEffect::Event { .. }
+            | PeerEffect::Dial { .. }
+            | PeerEffect::Ring(_) => None,
+        };
+        self.ends(conn, ended);
+        self.ease(conn);
+        None
+    }
+
+    /// A dialect says that its connection ends, if it does.
+    fn ends(&mut self, conn: ConnId, result: Option<Result<(), Code>>) {
+        if let Some(Err(code)) = result {
+            self.zmq.failed.push((conn, code));
+        }
+    }
+
+    /// A connection that was held back may be read from, if enough of its messages have an outcome.
+    fn ease(&mut self, conn: ConnId) {
+        let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
+        let calls_max = self.zmq.calls_max;
+        if let Some(talk) = self.zmq_mut(conn)
+            && talk.held_back
+            && talk.wants_reading(calls_max, refuses)
+        {
+            self.granted.push(conn);
+        }
+    }
+
+    /// So many bytes were written to a connection.
+    pub(super) fn zmq_wrote(&mut self, conn: ConnId, bytes: usize) -> bool {
+        if self.is_zmq(conn) {
+            self.with_dialect(conn, |dialect, out| dialect.wrote(bytes, out));
+        }
+        !self.zmq.inputs.is_empty()
+    }
+
+    /// Whether a dialect wants the connection read from.
+    pub(super) fn zmq_wants_reading(&mut self, conn: ConnId) -> bool {
+        if !self.is_zmq(conn) {
+            return true;
+        }
+        let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
+        let calls_max = self.zmq.calls_max;
+        self.zmq_mut(conn).is_none_or(|talk| talk.wants_reading(calls_max, refuses))
+    }
+
+    /// An event as the peers of that connection's endpoint get it, without encryption; `None` if it is another kind of
+    /// connection.
+    pub(super) fn zmq_event(&self, conn: ConnId, event: EventRef<'_>) -> Option<Vec<u8>> {
+        let Talk::Zmtp(talk) = &self.get(conn)?.talk else { return None };
+        let frames = event_frames(event, &talk.endpoint.settings().topic);
+        let mut bytes = Vec::new();
+        zmtp::encode(frames.iter().map(|frame| &**frame), &mut bytes);
+        Some(bytes)
+    }
+
+    /// An event goes to that connection.
+    pub(super) fn zmq_sent(&self, conn: ConnId) {
+        if let Some(Talk::Zmtp(talk)) = self.get(conn).map(|line| &line.talk) {
+            talk.endpoint.count(Count::Sent);
+        }
+    }
+
+    /// The endpoint of a connection, if it is a ZeroMQ peer's.
+    pub(super) fn zmq_place(&self, conn: ConnId) -> Option<u16> {
+        match &self.get(conn)?.talk {
+            Talk::Zmtp(talk) => Some(talk.place),
+            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Ring(_) => None,
+        }
+    }
+
+    /// A connection is over.
+    pub(super) fn zmq_left(&mut self, line: &Line) {
+        if let Talk::Zmtp(talk) = &line.talk {
+            self.zmq.count -= 1;
+            talk.endpoint.left(line.id);
+        }
+    }
+}
+
+impl<D: EngineHandle> Connections<D> {
+    /// These endpoints are there, and nonces come from there.
+    pub fn set_zmq(&mut self, endpoints: Endpoints, nonces: Nonces) {
+        self.lines.zmq.endpoints = endpoints;
+        self.lines.zmq.nonces = nonces;
+    }
+
+    /// A ZeroMQ peer connected; `None` if there is no such endpoint, or the system has no randomness.
+    pub(super) fn accept_zmq(&mut self, now: Mono, address: String, place: u16) -> Option<ConnId> {
+        let endpoint = Arc::clone(self.lines.zmq.endpoints.get(place)?);
+        let settings = Arc::clone(endpoint.wire());
+        let mut entropy = Entropy::new([0; ENTROPY_LEN]);
+        self.lines.zmq.nonces.fill(&mut *entropy)?;
+        let mut greeting = Vec::new();
+        let session = Session::begin(now, settings, entropy, &mut greeting);
+        let talk = ZmqTalk { session, dialect: None, endpoint, place, held_back: false };
+        let id = self.lines.insert_talk(address, Talk::Zmtp(Box::new(talk)));
+        self.lines.zmq.count += 1;
+        self.lines.zmq_write(id, &greeting);
+        Some(id)
+    }
+
+    /// These bytes came from a ZeroMQ peer.
+    pub(super) fn take_from_zmq(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> Heard {
+        let mut said = std::mem::take(&mut self.lines.said);
+        let step = match self.lines.zmq_mut(id) {
+            Some(talk) => talk.session.step(now, bytes, &mut said),
+            None => return Heard::Over,
+        };
+        let step = match step {
+            Ok((Step::Asks(shown), used)) => Ok((self.judge(now, id, &shown, &mut said), used)),
+            Ok((step, used)) => Ok((Ok(step), used)),
+            Err(fault) => Err(fault),
+        };
+        self.lines.zmq_write(id, &said);
+        said.clear();
+        self.lines.said = said;
+        match step {
+            Ok((Ok(Step::NeedMore), 0)) => Heard::NeedMore,
+            Ok((Ok(step), used)) => Heard::Took(used, self.take_zmq_step(now, id, step)),
+            Ok((Err(fault), _)) | Err(fault) => {
+                self.zmq_fault(now, id, fault);
+                Heard::Over
+            }
+        }
+    }
+
+    /// Whether a peer may connect that shows this.
+    fn judge(&mut self, now: Mono, id: ConnId, shown: &zmtp::Credentials, said: &mut Vec<u8>) -> Result<Step, Fault> {
+        let Some(talk) = self.lines.zmq_mut(id) else { return Ok(Step::NeedMore) };
+        if talk.endpoint.accepts(shown) { Ok(talk.session.accept(now, said)) } else { Err(talk.session.refuse(said)) }
+    }
+
+    fn zmq_fault(&mut self, now: Mono, id: ConnId, fault: Fault) {
+        if let Some(line) = self.lines.get(id)
+            && let Talk::Zmtp(talk) = &line.talk
+        {
+            if talk.dialect.is_none() {
+                talk.endpoint.count(Count::BadHandshake);
+            }
+            if log_limit::admits(Kind::Protocol) {
+                info!(address = line.address, code = %fault.code(), reason = %fault, "closing a ZeroMQ connection");
+            }
+        }
+        self.part(now, id, fault.code());
+    }
+
+    /// Returns what it weighs.
+    fn take_zmq_step(&mut self, now: Mono, id: ConnId, step: Step) -> u32 {
+        match step {
+            Step::NeedMore | Step::Done | Step::Asks(_) => return 1,
+            Step::Handshaked(peer) => self.zmq_opened(now, id, peer),
+            Step::Message(message) => {
+                let heard = self.lines.with_dialect(id, |dialect, out| dialect.hear(&message, out));
+                self.lines.ends(id, heard);
+            }
+            Step::Subscribe(prefix) => self.zmq_subscribes(id, &prefix, true),
+            Step::Cancel(prefix) => self.zmq_subscribes(id, &prefix, false),
+        }
+        self.put_zmq_inputs(now)
+    }
+
+    fn zmq_subscribes(&mut self, id: ConnId, prefix: &[u8], wants: bool) {
+        self.lines.with_dialect(id, |dialect, out| dialect.hear_subscription(prefix, wants, out));
+    }
+
+    /// The handshake is done: the engine hears of the peer.
+    fn zmq_opened(&mut self, now: Mono, id: ConnId, peer: Peer) {
+        let mut inputs = std::mem::take(&mut self.lines.zmq.inputs);
+        let mut said = Vec::new();
+        if let Some(line) = self.lines.get_mut(id)
+            && let Talk::Zmtp(talk) = &mut line.talk
+        {
+            let ZmqTalk { session, dialect, endpoint, .. } = &mut **talk;
+            line.phase = Phase::Open;
+            let address = line.address.clone();
+            debug!(address, socket = %peer.socket_type, endpoint = endpoint.settings().name, "a ZeroMQ peer connected");
+            inputs.push_back(Input::Connected { conn: id, name: name_of(&peer, &address), address });
+            inputs.push_back(Input::Ready { conn: id });
+            let mut out = Out { conn: id, endpoint, now, inputs: &mut inputs, says: &mut Vec::new() };
+            *dialect = Some(Dialect::begin(peer.socket_type, &mut out));
+            if matches!(peer.socket_type, SocketType::Pub | SocketType::Xpub) {
+                // A publisher sends what somebody subscribed to: the broker wants everything.
+                session.subscribe(b"", &mut said);
+            }
+            endpoint.joined(id, peer);
+        }
+        self.lines.zmq.inputs = inputs;
+        self.lines.zmq_write(id, &said);
+    }
+
+    /// The engine hears what dialects said. Returns what it weighs.
+    pub(super) fn put_zmq_inputs(&mut self, now: Mono) -> u32 {
+        let mut work = 1;
+        while let Some(input) = self.lines.zmq.inputs.pop_front() {
+            if let Input::Publish { conn, .. } = &input
+                && self.ring.is_some()
+                && let Some(line) = self.lines.get_mut(*conn)
+            {
+                line.publishes = true;
+            }
+            work += work_of(&input);
+            self.lines.copies = 0;
+            self.engine_handle.put(now, input, &mut self.lines);
+            work += self.work_of_events();
+        }
+        work
+    }
+
+    /// Ends connections whose peers cannot be what they are. True if there were any.
+    pub(super) fn settle_zmq(&mut self, now: Mono) -> bool {
+        let mut any = !self.lines.zmq.inputs.is_empty();
+        self.put_zmq_inputs(now);
+        for (id, code) in std::mem::take(&mut self.lines.zmq.failed) {
+            any = true;
+            if log_limit::admits(Kind::Protocol) {
+                let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
+                info!(address, %code, "closing a ZeroMQ connection");
+            }
+            self.part(now, id, code);
+        }
+        any
+    }
+
+    /// Time passed: heartbeats are due, and who was held back may go on.
+    pub(super) fn sweep_zmq(&mut self, now: Mono) {
+        if self.lines.zmq.count == 0 {
+            return;
+        }
+        self.lines.now = now;
+        let is_zmq = |line: &&Line| matches!(line.talk, Talk::Zmtp(_)) && !line.is_doomed();
+        let ids: Vec<ConnId> = self.lines.iter().filter(is_zmq).map(|line| line.id).collect();
+        for id in ids {
+            self.lines.ease(id);
+            self.lines.count_in(id);
+            let read = self.wants_reading(id);
+            let ticked = self.lines.with_dialect(id, |dialect, out| dialect.tick(read, out));
+            self.lines.ends(id, ticked);
+            let mut said = Vec::new();
+            let Some(talk) = self.lines.zmq_mut(id) else { continue };
+            let result = talk.session.handle_timeout(now, &mut said);
+            self.lines.zmq_write(id, &said);
+            if let Err(fault) = result {
+                self.zmq_fault(now, id, fault);
+            }
+        }
+        self.settle_zmq(now);
+    }
+}
+
+impl Lines {
+    /// What a session said by itself.
+    fn zmq_write(&mut self, id: ConnId, said: &[u8]) {
+        if !said.is_empty()
+            && let Some(line) = self.room_of(id)
+        {
+            let before = line.out.len();
+            line.out.extend_from_slice(said);
+            line.stretch(before);
+            self.count_out(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
