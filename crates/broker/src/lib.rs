@@ -68,4 +68,4 @@ pub use error::ServeError;
 pub use ring::{Finding, ask_for_sid, run_finding};
 pub use run::{Bound, Ended, run};
 pub use settings::{ArchiveSettings, Links, QueueDefaults, RingConfig, Settings};
-pub use zmq::{Endpoints as ZmqEndpoints, ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqRole};
+pub use zmq::{Endpoints as ZmqEndpoints, ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};

@@ -3,19 +3,25 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
-use tracing::warn;
+use tracing::{info, warn};
+use turno_proto::model::limits::LINK_DIAL_MS;
 
 use super::connections::Door;
 use super::error::ServeError;
 use super::log_limit::{self, Kind};
-use super::router::Stream;
+use super::router::{Stream, connect_within};
 use super::run::listen_on;
 use super::shell::Shell;
-use super::zmq::{ZmqAddress, ZmqEndpoint};
+use super::zmq::{Endpoint, ZmqAddress, ZmqEndpoint};
 
+/// How long to wait before a ZeroMQ program is dialled: at first, at most, and after it was reached.
+const DIAL_PAUSE: Duration = Duration::from_millis(100);
+const DIAL_PAUSE_MAX: Duration = Duration::from_secs(2);
+const DIALLED_PAUSE: Duration = Duration::from_secs(1);
 /// How long to wait when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -64,9 +70,13 @@ impl ZmqListener {
     }
 }
 
-/// Listens at each endpoint. The usual address may be another broker's: then a free port takes its place.
-pub(super) fn listen_for_zmq(endpoints: &[ZmqEndpoint]) -> Result<Vec<ZmqListener>, ServeError> {
-    endpoints.iter().map(|endpoint| zmq_listener(&endpoint.listen, endpoint.or_free)).collect()
+/// Listens at each endpoint that does, by its place in the table. The usual address may be another broker's: then a free port takes its place.
+pub(super) fn listen_for_zmq(endpoints: &[ZmqEndpoint]) -> Result<Vec<(u16, ZmqListener)>, ServeError> {
+    let listens = |(place, endpoint): (u16, &ZmqEndpoint)| {
+        let address = endpoint.place.listen()?;
+        Some(zmq_listener(address, endpoint.or_free).map(|listener| (place, listener)))
+    };
+    (0..).zip(endpoints).filter_map(listens).collect()
 }
 
 fn zmq_listener(address: &ZmqAddress, or_free: bool) -> Result<ZmqListener, ServeError> {
@@ -101,6 +111,35 @@ fn ipc_listener(path: &Path) -> io::Result<UnixListener> {
             UnixListener::bind(path)
         }
         result => result,
+    }
+}
+
+/// Connects to a program that listens, again whenever the connection is over.
+pub(super) async fn dial_zmq(shell: Shell, endpoint: Arc<Endpoint>, place: u16) {
+    let address = endpoint.settings().place.to_string();
+    let target = match address.strip_prefix("ipc://") {
+        Some(path) => format!("unix:{path}"),
+        None => address.trim_start_matches("tcp://").to_owned(),
+    };
+    let mut pause = DIAL_PAUSE;
+    loop {
+        tokio::time::sleep(pause).await;
+        if endpoint.is_connected() {
+            pause = DIAL_PAUSE;
+            continue;
+        }
+        match connect_within(&target, LINK_DIAL_MS).await {
+            Ok((stream, peer)) => {
+                shell.place(stream, peer, Door::Zmq(place));
+                pause = DIALLED_PAUSE;
+            }
+            Err(error) => {
+                if pause < DIAL_PAUSE_MAX {
+                    info!(address, %error, "cannot connect to a ZeroMQ program, trying on");
+                }
+                pause = (2 * pause).min(DIAL_PAUSE_MAX);
+            }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use super::ring::{self, Why};
 use super::settings::Settings;
 use super::shell::Shell;
 use crate::files::{raise_file_limit, too_few_files};
-use crate::zmq::{Endpoints, ZmqAddress};
+use crate::zmq::{Endpoints, ZmqAddress, ZmqPlace};
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -111,7 +111,7 @@ pub(super) async fn serve_here(
     let bound = Bound {
         native: addresses(&tcp),
         foreman: addresses(&workers),
-        zmq: zmq.iter().map(|listener| listener.address().clone()).collect(),
+        zmq: zmq.iter().map(|(_, listener)| listener.address().clone()).collect(),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
         ring: members.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
@@ -123,13 +123,17 @@ pub(super) async fn serve_here(
     let archive = directory.as_ref().map(DataDirectory::archive).transpose()?;
     let run = random();
     let (engine_handle, ring) = engine_handle_of(&settings, run, &bound, store.as_deref(), archive.as_deref(), clock)?;
-    let shell = shell_of(&settings, run, &bound, clock, engine_handle, ring)?;
+    let endpoints = endpoints_of(&settings, &bound);
+    let shell = shell_of(&settings, run, &bound, clock, engine_handle, ring, endpoints.clone())?;
     accept_at(&shell, members, Door::Ring);
     let opens = || {
         accept_at(&shell, tcp, Door::Native);
         accept_at(&shell, workers, Door::Foreman);
-        for (place, listener) in (0..).zip(zmq) {
+        for (place, listener) in zmq {
             shell.spawn(listener.accept(shell.clone(), Door::Zmq(place)));
+        }
+        for (place, endpoint) in endpoints.that_connect() {
+            shell.spawn(listen::dial_zmq(shell.clone(), endpoint, place));
         }
         if let Some(listener) = unix {
             shell.spawn(accept_unix(shell.clone(), listener, Door::Native));
@@ -288,6 +292,17 @@ async fn until_stopped(
     }
 }
 
+/// The endpoints, with the addresses that they really have.
+fn endpoints_of(settings: &Settings, bound: &Bound) -> Endpoints {
+    let mut bound = bound.zmq.iter().cloned();
+    let mut endpoints = settings.zmq.clone();
+    for endpoint in endpoints.iter_mut().filter(|endpoint| endpoint.place.listen().is_some()) {
+        endpoint.place = ZmqPlace::Listen(bound.next().expect("each that listens is bound"));
+    }
+    let ping_ms = settings.heartbeat_ms.clamp(limits::HEARTBEAT_MS_MIN, limits::HEARTBEAT_MS_MAX);
+    Endpoints::new(&endpoints, settings.limits.frame_bytes_max, ping_ms)
+}
+
 fn shell_of(
     settings: &Settings,
     run: u64,
@@ -295,6 +310,7 @@ fn shell_of(
     clock: Clock,
     engine_handle: LocalEngine,
     ring: Option<RingWireSettings>,
+    zmq: Endpoints,
 ) -> Result<Shell, ServeError> {
     let brokers = match settings.brokers.as_slice() {
         [] => bound.native.iter().map(|address| format!("turno://{address}")).collect(),
@@ -317,7 +333,6 @@ fn shell_of(
     };
     let credentials = Credentials::new(identity, settings.links.secret.clone());
     let links = LinkSettings { credentials, nonces: Nonces::System };
-    let zmq = Endpoints::new(&settings.zmq, limits.frame_bytes_max, config.heartbeat_ms);
     Shell::start(clock, engine_handle, limits, config, links, ring, zmq, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
 }

@@ -12,6 +12,7 @@ pub use turno_proto::model::view::{
     BrokerView, Counters, Explanation, MessageKind, MessageState, MessageView, Reason, WorkerKind, WorkerState,
     WorkerView,
 };
+pub use turno_proto::model::zmq::{EndpointView, ZmqPeerView};
 
 use crate::pages::{Pages, answer};
 use crate::{Client, Error, Event, StopMode};
@@ -191,6 +192,11 @@ impl Admin {
     /// The brokers that can be reached over links, and their links: the asked one first.
     pub async fn link_graph(&self) -> Result<Vec<BrokerNode>, Error> {
         answer!(self.client, AdminCall::LinkGraph {}, AdminAnswer::LinkGraph { brokers } => brokers)
+    }
+
+    /// The endpoints for ZeroMQ programs, with their peers.
+    pub async fn zmq_endpoints(&self) -> Result<Vec<EndpointView>, Error> {
+        answer!(self.client, AdminCall::ZmqLs {}, AdminAnswer::ZmqEndpoints { endpoints } => endpoints)
     }
 
     /// The ring as this broker sees it.

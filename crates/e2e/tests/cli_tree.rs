@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 68] = [
+const LEAVES: [(&str, &[&str], bool); 70] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -70,6 +70,8 @@ const LEAVES: [(&str, &[&str], bool); 68] = [
     ("ring join", &["3@localhost"], true),
     ("ring leave", &[], true),
     ("ring shutdown", &["--yes"], true),
+    ("zmq ls", &[], true),
+    ("zmq show", &["default"], true),
     ("config show", &[], false),
     ("config check", &[], false),
     ("doctor", &[], false),

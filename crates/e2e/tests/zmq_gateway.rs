@@ -137,6 +137,42 @@ fn publications_cross() {
     assert_eq!(topics, ["plant.news.a", "plant.other", "plant.weather", "plant.end"]);
 }
 
+/// `turno zmq` and `turno status` show endpoints, who is there, and what was dropped.
+#[test]
+fn endpoints_and_peers_are_shown() {
+    let users = "[[zmq.endpoint]]\nname = \"shop\"\nlisten = \"tcp://127.0.0.1:0\"\nqueue = \"orders\"\n\
+                 mechanism = \"plain\"\nusers = { ann = \"secret\" }\n";
+    let broker = broker(users);
+    let given = json!({"user": "ann", "password": "secret", "identity": "till 7"});
+    let _worker = Pyzmq::start("answer", &connect("ROUTER", &url(&broker, 1), &given));
+    wait::until("the worker is there", || broker.workers() == 1);
+    let refused =
+        Pyzmq::start("handshake", &connect("REQ", &url(&broker, 1), &json!({"user": "ann", "password": "guess"})));
+    refused.done();
+    let listed = broker.run(&["zmq", "ls", "--json"]).expect(0).document("turno.zmq_list/1");
+    let names: Vec<&Value> = listed["endpoints"].as_array().expect("a list").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["default", "shop"]);
+    let rows = broker.run(&["zmq", "ls", "-o", "jsonl"]).expect(0).text();
+    assert!(rows.lines().all(|row| row.contains("turno.zmq_row/1")), "{rows}");
+    let shown = broker.run(&["zmq", "show", "shop", "--json"]).expect(0).document("turno.zmq/1");
+    let shop = &shown["endpoint"];
+    assert_eq!(
+        (&shop["address"], &shop["queue"], &shop["mechanism"]),
+        (&url(&broker, 1).into(), &"orders".into(), &"PLAIN".into())
+    );
+    assert_eq!((&shop["peers_all"], &shop["bad_handshake"]), (&json!(1), &json!(1)));
+    let peer = &shop["peers"][0];
+    assert_eq!(
+        (&peer["socket"], &peer["identity"], &peer["user"]),
+        (&json!("ROUTER"), &json!("till 7"), &json!("ann"))
+    );
+    assert!(broker.run(&["zmq", "show", "shop"]).expect(0).text().contains("ROUTER 127.0.0.1:"));
+    assert_eq!(broker.run(&["zmq", "show", "nothing", "--json"]).expect(4).json()["error"]["code"], "not_found");
+    let status = broker.run(&["status"]).expect(0).text();
+    let line = status.lines().find(|line| line.starts_with("ZeroMQ at")).expect("a line about ZeroMQ");
+    assert!(line.contains(&url(&broker, 0)) && line.ends_with("1 peer"), "{line}");
+}
+
 /// Peers that come before the broker, and a broker that comes again: libzmq connects by itself.
 #[test]
 fn peers_come_before_the_broker_and_stay_after_it() {
@@ -153,6 +189,36 @@ fn peers_come_before_the_broker_and_stay_after_it() {
     let _broker = Broker::start_in(broker.into_place(), &["--zmq-listen", &address]);
     asks.done();
     works.done();
+}
+
+/// The broker connects to programs that bind, and again when they come back.
+#[test]
+fn the_broker_connects_to_programs_that_bind() {
+    let [work, news, ears] = [(); 3].map(|()| turno_e2e::Port::reserve());
+    let endpoint = |port: &turno_e2e::Port, more: &str| {
+        format!("[[zmq.endpoint]]\nconnect = \"tcp://{}\"\n{more}\n", port.address())
+    };
+    let config = [
+        endpoint(&work, "socket = \"dealer\"\nqueue = \"legacy\""),
+        endpoint(&news, "socket = \"sub\""),
+        endpoint(&ears, "socket = \"pub\""),
+    ];
+    let broker = broker(&config.concat());
+    let bind = |kind: &str, port: &turno_e2e::Port| json!({"type": kind, "bind": format!("tcp://{}", port.address())});
+    for kind in ["REP", "ROUTER"] {
+        let works = Pyzmq::start("answer", &bind(kind, &work));
+        assert_eq!(broker.run(&["request", "legacy", "good morning"]).expect(0).text(), "good morning");
+        assert_eq!(broker.run(&["request", "legacy", "bye"]).expect(0).text(), "bye");
+        works.done();
+        wait::until("the worker has gone", || broker.workers() == 0);
+    }
+    let mut given = bind("SUB", &ears);
+    given["subscribe"] = json!(["news.", "weather 8", "end"]);
+    let subscriber = Pyzmq::start("hear_news", &given);
+    broker.await_subscribers(1);
+    Pyzmq::start("tell_news", &bind("XPUB", &news)).done();
+    broker.run(&["pub", "end", "of a native client"]).expect(0);
+    subscriber.done();
 }
 
 /// A second broker takes a free port for ZeroMQ, and says which.

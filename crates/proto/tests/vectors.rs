@@ -117,12 +117,13 @@ fn every_variant_inside_a_map_has_a_vector() {
                     AdminAnswer::Links { .. } => 23,
                     AdminAnswer::LinkGraph { .. } => 24,
                     AdminAnswer::Ring { .. } => 25,
+                    AdminAnswer::ZmqEndpoints { .. } => 26,
                 });
             }
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 52, 26));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 53, 27));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -179,6 +180,7 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::RingJoin { .. } => 49,
         AdminCall::RingLeave {} => 50,
         AdminCall::RingShutdown {} => 51,
+        AdminCall::ZmqLs {} => 52,
     }
 }
 

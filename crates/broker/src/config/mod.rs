@@ -22,7 +22,6 @@ pub use ring::{Next, RingKeys, SidWanted, usual_port};
 pub use settings::{LogFormat, Settings};
 pub use value::{Raw, Value};
 pub use world::World;
-pub use zmq::{ENDPOINT_KEYS, EndpointKey};
 
 use std::fmt;
 use std::io;

@@ -6,62 +6,44 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use turno_proto::model::{Topic, limits};
+use turno_proto::zmtp::SocketType;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
 
 use super::file::raw;
 use super::kind::Kind;
 use super::nearest::nearest;
+use super::ring::is_host;
 use super::value::{Raw, Value};
 use super::{Config, Problem};
-use crate::zmq::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqRole};
+use crate::zmq::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};
 
 /// The list of tables.
 pub(super) const ENDPOINT: &str = "zmq.endpoint";
 
 const MECHANISMS: &[&str] = &["null", "plain", "curve"];
+const SOCKETS: &[&str] = &["dealer", "sub", "pub", "push", "pull"];
 const ROLES: &[&str] = &["client", "worker"];
 const SLOTS: Kind = Kind::Count { min: 1, max: 1_000_000 };
 const RETRIES: Kind = Kind::Count { min: 0, max: u8::MAX as u64 };
 
-/// One thing that can be set for an endpoint.
-#[derive(Debug, PartialEq, Eq)]
-pub struct EndpointKey {
-    /// Its name.
-    pub name: &'static str,
-    /// What holds if it is not set.
-    pub default: &'static str,
-    /// What it does, in one line.
-    pub doc: &'static str,
-}
-
-/// Every key of `[[zmq.endpoint]]`.
-pub static ENDPOINT_KEYS: &[EndpointKey] = &[
-    key("listen", "", "address where programs connect: `tcp://127.0.0.1:7470` or `ipc:///run/turno/zmq`; must be set"),
-    key("name", "the address", "name, for people"),
-    key("queue", "zmq", "queue of the sockets that connect"),
-    key("role", "client", "whether DEALER sockets ask (`client`) or work (`worker`)"),
-    key("topic", "", "what is put before each topic of PUB and SUB sockets"),
-    key(
-        "slots",
-        "10; of a Majordomo worker 1",
-        "slots of DEALER, ROUTER and Majordomo workers and of PULL sockets; a REP socket has one",
-    ),
-    key("retries", "0", "redeliveries that a request may have when its worker is lost or fails"),
-    key(
-        "error-frame",
-        "none",
-        "first frame of the answer to a request that failed; without it there is no such answer",
-    ),
-    key("mechanism", "null", "`null`, `plain` or `curve`"),
-    key("users", "", "with `plain`: a table of names and passwords"),
-    key("secret-key", "", "with `curve`: the broker's secret key, 40 characters of Z85"),
-    key("secret-key-file", "", "a file with that key, in place of secret-key"),
-    key("client-keys", "", "with `curve`: the public keys of clients, or `any`"),
+/// Every key of an endpoint. docs/reference/zeromq.md says what each does.
+const KEYS: &[&str] = &[
+    "listen",
+    "connect",
+    "socket",
+    "name",
+    "queue",
+    "role",
+    "topic",
+    "slots",
+    "retries",
+    "error-frame",
+    "mechanism",
+    "users",
+    "secret-key",
+    "secret-key-file",
+    "client-keys",
 ];
-
-const fn key(name: &'static str, default: &'static str, doc: &'static str) -> EndpointKey {
-    EndpointKey { name, default, doc }
-}
 
 /// What is wrong, and where if it is in one key.
 type Wrong = (Option<Range<usize>>, String);
@@ -112,19 +94,13 @@ fn is_secret(name: &str) -> bool {
 pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
     let mut table = Table { keys, wrong: Vec::new() };
     for (key, _) in keys {
-        if !ENDPOINT_KEYS.iter().any(|known| known.name == key.get_ref()) {
-            let near = nearest(key.get_ref(), ENDPOINT_KEYS.iter().map(|key| key.name));
+        if !KEYS.iter().any(|known| known == key.get_ref()) {
+            let near = nearest(key.get_ref(), KEYS.iter().copied());
             let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
             table.wrong.push((Some(key.span()), format!("unknown key {ENDPOINT}.{}{near}", key.get_ref())));
         }
     }
-    let listen: Option<ZmqAddress> = table.read("listen", |raw| match raw {
-        Raw::Text(text) => text.parse().map_err(str::to_owned),
-        _ => Err(ZmqAddress::EXPECTED.to_owned()),
-    });
-    if table.get("listen").is_none() {
-        table.wrong("has no listen");
-    }
+    let place = place(&mut table);
     let topic = table.read("topic", |raw| match raw {
         Raw::Text(text) if format!("{text}x").parse::<Topic>().is_ok() => Ok(text.clone()),
         _ => Err("the beginning of a topic, as \"plant-1.\"".to_owned()),
@@ -144,16 +120,74 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
     });
     let (name, error_frame) = (table.text("name", Kind::Text), table.text("error-frame", Kind::Text));
     let access = access(&mut table);
-    let (Some(listen), Some(access), true) = (listen, access, table.wrong.is_empty()) else { return Err(table.wrong) };
+    if !matches!((&place, &access), (Some(ZmqPlace::Listen(_)) | None, _) | (_, Some(ZmqAccess::Null) | None)) {
+        table.wrong("an endpoint that connects has the mechanism null");
+    }
+    let (Some(place), Some(access), true) = (place, access, table.wrong.is_empty()) else { return Err(table.wrong) };
     Ok(ZmqEndpoint {
-        name: name.unwrap_or_else(|| listen.to_string()),
+        name: name.unwrap_or_else(|| place.to_string()),
         role,
         topic: topic.unwrap_or_default(),
         slots,
         retries: retries.unwrap_or_default(),
         error_frame,
         access,
-        ..ZmqEndpoint::new(listen, queue.parse().expect("a queue's name was read"))
+        or_free: false,
+        queue: queue.parse().expect("a queue's name was read"),
+        place,
+    })
+}
+
+/// Where it is.
+fn place(table: &mut Table<'_, '_>) -> Option<ZmqPlace> {
+    let listen: Option<ZmqAddress> = table.read("listen", |raw| match raw {
+        Raw::Text(text) => text.parse().map_err(str::to_owned),
+        _ => Err(ZmqAddress::EXPECTED.to_owned()),
+    });
+    let connect = table.read("connect", |raw| match raw {
+        Raw::Text(text) if is_target(text) => Ok(text.clone()),
+        _ => Err("an address like \"tcp://HOST:PORT\" or \"ipc:///PATH\"".to_owned()),
+    });
+    let socket = table.text("socket", Kind::Choice(SOCKETS));
+    match (table.get("listen").is_some(), table.get("connect").is_some()) {
+        (true, false) => {
+            if socket.is_some() {
+                table.wrong("socket has no meaning with listen: the broker takes the type that suits each peer");
+            }
+            listen.map(ZmqPlace::Listen)
+        }
+        (false, true) => {
+            let Some(socket) = socket.as_deref().and_then(socket_type) else {
+                table.wrong("connect needs socket, the broker's socket type");
+                return None;
+            };
+            connect.map(|address| ZmqPlace::Connect { address, socket })
+        }
+        (false, false) | (true, true) => {
+            table.wrong("needs one of listen and connect");
+            None
+        }
+    }
+}
+
+/// Whether a program can be dialled there.
+fn is_target(text: &str) -> bool {
+    if let Some(path) = text.strip_prefix("ipc://") {
+        return !path.is_empty();
+    }
+    let Some((host, port)) = text.strip_prefix("tcp://").and_then(|place| place.rsplit_once(':')) else { return false };
+    is_host(host) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+/// The broker's end.
+fn socket_type(name: &str) -> Option<SocketType> {
+    Some(match name {
+        "dealer" => SocketType::Dealer,
+        "sub" => SocketType::Sub,
+        "pub" => SocketType::Xpub,
+        "push" => SocketType::Push,
+        "pull" => SocketType::Pull,
+        _ => return None,
     })
 }
 

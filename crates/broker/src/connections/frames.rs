@@ -2,6 +2,8 @@
 
 use tracing::info;
 use turno_engine::{Event, Input};
+use turno_proto::model::admin::AdminCall;
+use turno_proto::model::limits::TURN_WORK_HEAVY;
 use turno_proto::model::{Code, ConnId, Mono};
 use turno_proto::native::{Fault, Frame, Step, encode};
 
@@ -85,6 +87,11 @@ impl<D: EngineHandle> Connections<D> {
                 Input::Connected { conn: id, name, address }
             }
             Step::Ready => Input::Ready { conn: id },
+            // Endpoints are the host's: the engine does not know of them.
+            Step::Frame(Frame::AdminCall { seq, call: AdminCall::ZmqLs {} }) => {
+                self.tell_endpoints(id, seq);
+                return TURN_WORK_HEAVY;
+            }
             Step::Frame(frame) if !self.may_be_submitted(id, &frame) => return 1,
             Step::Frame(frame) => match self.note(id, frame) {
                 Ok(input) => input,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tracing::{debug, info};
 use turno_engine::{Deliver, EventRef, Input, Lent, NativeEffect, PeerEffect};
+use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Code, ConnId, Cost, Delivery, Limits, Mono, limits};
+use turno_proto::native::encode_admin_answer;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy};
 use turno_proto::zmtp::{self, Fault, Peer, Session, SocketType, Step};
 
@@ -300,6 +302,12 @@ impl<D: EngineHandle> Connections<D> {
         self.lines.zmq.nonces = nonces;
     }
 
+    /// What can be seen of the endpoints.
+    pub(super) fn tell_endpoints(&mut self, id: ConnId, seq: u32) {
+        let answer = AdminAnswer::ZmqEndpoints { endpoints: self.lines.zmq.endpoints.views() };
+        self.lines.write(id, |out| encode_admin_answer(seq, &answer, out));
+    }
+
     /// A ZeroMQ peer connected; `None` if there is no such endpoint, or the system has no randomness.
     pub(super) fn accept_zmq(&mut self, now: Mono, address: String, place: u16) -> Option<ConnId> {
         let endpoint = Arc::clone(self.lines.zmq.endpoints.get(place)?);
@@ -311,6 +319,9 @@ impl<D: EngineHandle> Connections<D> {
         let talk = ZmqTalk { session, dialect: None, endpoint, place, held_back: false };
         let id = self.lines.insert_talk(address, Talk::Zmtp(Box::new(talk)));
         self.lines.zmq.count += 1;
+        if let Some(endpoint) = self.lines.zmq.endpoints.get(place) {
+            endpoint.opened();
+        }
         self.lines.zmq_write(id, &greeting);
         Some(id)
     }
@@ -390,7 +401,7 @@ impl<D: EngineHandle> Connections<D> {
             line.phase = Phase::Open;
             let address = line.address.clone();
             debug!(address, socket = %peer.socket_type, endpoint = endpoint.settings().name, "a ZeroMQ peer connected");
-            inputs.push_back(Input::Connected { conn: id, name: name_of(&peer, &address), address });
+            inputs.push_back(Input::Connected { conn: id, name: name_of(&peer, &address), address: address.clone() });
             inputs.push_back(Input::Ready { conn: id });
             let mut out = Out { conn: id, endpoint, now, inputs: &mut inputs, says: &mut Vec::new() };
             *dialect = Some(Dialect::begin(peer.socket_type, &mut out));
@@ -398,7 +409,7 @@ impl<D: EngineHandle> Connections<D> {
                 // A publisher sends what somebody subscribed to: the broker wants everything.
                 session.subscribe(b"", &mut said);
             }
-            endpoint.joined(id, peer);
+            endpoint.joined(id, address, peer);
         }
         self.lines.zmq.inputs = inputs;
         self.lines.zmq_write(id, &said);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turno_proto::model::ConnId;
-use turno_proto::zmtp::{Credentials, Ours, Peer, Settings as WireSettings};
+use turno_proto::model::zmq::{EndpointView, ZmqPeerView};
+use turno_proto::model::{ConnId, limits};
+use turno_proto::zmtp::{Credentials, Peer, Settings as WireSettings, User};
 
 use super::settings::ZmqEndpoint;
 
@@ -20,6 +21,17 @@ impl Endpoints {
         Self(settings.iter().map(endpoint).collect())
     }
 
+    /// Those that connect to programs, with their places.
+    pub(crate) fn that_connect(&self) -> Vec<(u16, Arc<Endpoint>)> {
+        let connects = |(_, endpoint): &(u16, &Arc<Endpoint>)| endpoint.settings.place.listen().is_none();
+        (0..).zip(self.0.iter()).filter(connects).map(|(place, endpoint)| (place, Arc::clone(endpoint))).collect()
+    }
+
+    /// What can be seen of them.
+    pub(crate) fn views(&self) -> Vec<EndpointView> {
+        self.0.iter().map(|endpoint| endpoint.view()).collect()
+    }
+
     pub(crate) fn get(&self, place: u16) -> Option<&Arc<Endpoint>> {
         self.0.get(usize::from(place))
     }
@@ -31,7 +43,10 @@ pub(crate) struct Endpoint {
     settings: ZmqEndpoint,
     wire: Arc<WireSettings>,
     counts: [AtomicU64; Count::ALL.len()],
-    peers: Mutex<BTreeMap<ConnId, Peer>>,
+    /// Connections, also those that are not greeted.
+    open: AtomicU64,
+    /// With their addresses.
+    peers: Mutex<BTreeMap<ConnId, (String, Peer)>>,
 }
 
 /// What an endpoint counts.
@@ -68,8 +83,14 @@ impl Count {
 impl Endpoint {
     fn new(settings: ZmqEndpoint, message_bytes_max: usize, ping_ms: u32) -> Self {
         let security = settings.access.security();
-        let wire = WireSettings { security, ping_ms, ..WireSettings::new(Ours::Counterpart, message_bytes_max) };
-        Self { settings, wire: Arc::new(wire), counts: Default::default(), peers: Mutex::default() }
+        let wire = WireSettings { security, ping_ms, ..WireSettings::new(settings.place.ours(), message_bytes_max) };
+        Self {
+            settings,
+            wire: Arc::new(wire),
+            counts: Default::default(),
+            open: AtomicU64::new(0),
+            peers: Mutex::default(),
+        }
     }
 
     pub(crate) const fn settings(&self) -> &ZmqEndpoint {
@@ -90,18 +111,64 @@ impl Endpoint {
     }
 
     /// How many there were so far.
-    #[cfg(test)]
     pub(crate) fn counted(&self, what: Count) -> u64 {
         self.counts[what as usize].load(Ordering::Relaxed)
     }
 
-    /// The handshake with a peer is done.
-    pub(crate) fn joined(&self, conn: ConnId, peer: Peer) {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(conn, peer);
+    /// A connection begins.
+    pub(crate) fn opened(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The peer is gone.
+    /// Whether there is a connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// The handshake with a peer is done.
+    pub(crate) fn joined(&self, conn: ConnId, address: String, peer: Peer) {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(conn, (address, peer));
+    }
+
+    /// The connection is over.
     pub(crate) fn left(&self, conn: ConnId) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
+    }
+
+    /// What can be seen of it.
+    fn view(&self) -> EndpointView {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let ZmqEndpoint { name, place, role, queue, topic, .. } = &self.settings;
+        EndpointView {
+            name: name.clone(),
+            address: place.to_string(),
+            queue: queue.as_str().to_owned(),
+            role: role.name().to_owned(),
+            topic: topic.clone(),
+            mechanism: self.wire.security.mechanism().name().to_owned(),
+            peers_all: peers.len() as u64,
+            received: self.counted(Count::Received),
+            sent: self.counted(Count::Sent),
+            withheld: self.counted(Count::Withheld),
+            bad_envelope: self.counted(Count::BadEnvelope),
+            bad_topic: self.counted(Count::BadTopic),
+            refused: self.counted(Count::Refused),
+            bad_handshake: self.counted(Count::BadHandshake),
+            peers: peers.values().take(limits::ZMQ_PEERS_SHOWN).map(peer_view).collect(),
+        }
+    }
+}
+
+fn peer_view((address, peer): &(String, Peer)) -> ZmqPeerView {
+    ZmqPeerView {
+        address: address.clone(),
+        socket: peer.socket_type.name().to_owned(),
+        identity: peer.identity.escape_ascii().to_string(),
+        user: match &peer.user {
+            User::Unknown => None,
+            User::Name(name) => Some(name.escape_ascii().to_string()),
+            User::Key(key) => Some(key.to_string()),
+        },
     }
 }

@@ -17,5 +17,5 @@ mod work;
 pub(crate) use self::dialect::{Dialect, Out};
 pub use self::endpoint::Endpoints;
 pub(crate) use self::endpoint::{Count, Endpoint};
-pub use self::settings::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqRole};
+pub use self::settings::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};
 pub(crate) use self::topics::event_frames;

@@ -8,15 +8,15 @@ use std::str::FromStr;
 
 use turno_proto::model::QueueName;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
-use turno_proto::zmtp::{Credentials, Security};
+use turno_proto::zmtp::{Credentials, Ours, Security, SocketType};
 
 /// One endpoint for ZeroMQ programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZmqEndpoint {
     /// Its name, for people.
     pub name: String,
-    /// Where peers connect; port 0: the system chooses one.
-    pub listen: ZmqAddress,
+    /// Where peers connect, or where the broker does.
+    pub place: ZmqPlace,
     /// If the address is taken, a free port takes its place.
     pub or_free: bool,
     /// What DEALER sockets are: they can ask and they can work.
@@ -40,7 +40,7 @@ impl ZmqEndpoint {
     pub fn new(listen: ZmqAddress, queue: QueueName) -> Self {
         Self {
             name: "default".to_owned(),
-            listen,
+            place: ZmqPlace::Listen(listen),
             or_free: false,
             role: ZmqRole::Client,
             queue,
@@ -49,6 +49,47 @@ impl ZmqEndpoint {
             retries: 0,
             error_frame: None,
             access: ZmqAccess::Null,
+        }
+    }
+}
+
+/// Which end of an endpoint's connections the broker is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ZmqPlace {
+    /// Peers connect here; port 0: the system chooses one.
+    Listen(ZmqAddress),
+    /// The broker connects to a program that listens there.
+    Connect {
+        /// `tcp://HOST:PORT` or `ipc://PATH`.
+        address: String,
+        /// The socket type of the broker.
+        socket: SocketType,
+    },
+}
+
+impl ZmqPlace {
+    /// Where peers connect, if they do.
+    pub const fn listen(&self) -> Option<&ZmqAddress> {
+        match self {
+            Self::Listen(address) => Some(address),
+            Self::Connect { .. } => None,
+        }
+    }
+
+    /// What the broker's end of a connection is.
+    pub(super) const fn ours(&self) -> Ours {
+        match self {
+            Self::Listen(_) => Ours::Counterpart,
+            Self::Connect { socket, .. } => Ours::Is(*socket),
+        }
+    }
+}
+
+impl fmt::Display for ZmqPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(address) => address.fmt(f),
+            Self::Connect { address, .. } => f.write_str(address),
         }
     }
 }

@@ -72,6 +72,8 @@ impl Engine {
             AdminCall::LinkLs {} | AdminCall::LinkAdd { .. } | AdminCall::LinkRm { .. } | AdminCall::LinkGraph {} => {
                 self.messages.link_call(call, out)
             }
+            // Endpoints are the host's, which answers before the engine hears of it.
+            AdminCall::ZmqLs {} => Err(Code::BadCall),
             AdminCall::Ring {} | AdminCall::RingJoin { .. } | AdminCall::RingLeave {} | AdminCall::RingShutdown {} => {
                 self.ring_call(conn, call, out)
             }

@@ -28,6 +28,7 @@ pub mod topic;
 pub mod units;
 pub mod view;
 mod words;
+pub mod zmq;
 
 pub use broadcast::{BroadcastEnd, Party};
 pub use closing::{Closing, ClosingReason};

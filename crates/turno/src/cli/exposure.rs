@@ -24,13 +24,14 @@ pub(crate) fn access<'a>(tcp: impl Iterator<Item = &'a SocketAddr> + Clone) -> &
 
 /// The TCP addresses of endpoints that ask nobody who they are.
 pub(crate) fn open_to_all(endpoints: &[ZmqEndpoint]) -> Vec<SocketAddr> {
-    let listen: Vec<ZmqAddress> = endpoints.iter().map(|endpoint| endpoint.listen.clone()).collect();
+    let listen: Vec<ZmqAddress> = endpoints.iter().filter_map(|endpoint| endpoint.place.listen().cloned()).collect();
     open_now(endpoints, &listen)
 }
 
 /// The same with the addresses that they really have.
 pub(crate) fn open_now(endpoints: &[ZmqEndpoint], bound: &[ZmqAddress]) -> Vec<SocketAddr> {
-    let open = endpoints.iter().zip(bound).filter(|(endpoint, _)| endpoint.access.is_open());
+    let listens = endpoints.iter().filter(|endpoint| endpoint.place.listen().is_some());
+    let open = listens.zip(bound).filter(|(endpoint, _)| endpoint.access.is_open());
     let tcp = open.filter_map(|(_, address)| match address {
         ZmqAddress::Tcp(address) => Some(*address),
         ZmqAddress::Ipc(_) => None,

@@ -48,6 +48,7 @@ mod window;
 mod words;
 mod work;
 mod worker;
+mod zmq;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -121,6 +122,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
         Command::Topic(args) => topic::run(args, invocation),
         Command::Link(args) => link::run(args, invocation),
         Command::Ring(args) => ring::run(args, invocation),
+        Command::Zmq(args) => zmq::run(args, invocation),
         Command::Config(args) => config::run(args, invocation),
         Command::Doctor(args) => doctor::run(args, invocation),
         Command::Explain(args) => explain::run(args, invocation),

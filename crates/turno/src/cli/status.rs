@@ -3,6 +3,7 @@
 use clap::Args;
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{BrokerView, JobsView, MemoryView};
+use turno_proto::model::zmq::EndpointView;
 
 use super::Invocation;
 use super::connect;
@@ -14,7 +15,8 @@ use super::shown::Page;
 use super::size;
 use super::table;
 use super::time::short;
-use super::words::{count, counted};
+use super::words::{count, counted, one_line};
+use super::zmq;
 
 /// Show the broker as a whole
 #[derive(Args, Debug)]
@@ -31,7 +33,8 @@ pub(crate) fn run(invocation: &Invocation) -> Result<u8, Failure> {
             AdminAnswer::Status { broker } => broker,
             other => return Err(connect::unexpected(&other)),
         };
-        invocation.output.one(&StatusDocument { broker: &view }, &view.name, || text(&view, invocation))?;
+        let zmq = zmq::ask(&client, invocation).await?;
+        invocation.output.one(&StatusDocument { broker: &view }, &view.name, || text(&view, &zmq, invocation))?;
         if view.maintenance {
             invocation.output.hint("the broker accepts no work until `turno resume`");
         } else if view.memory.is_short(view.bytes_max) && view.memory.is_mostly_dead() {
@@ -111,13 +114,24 @@ fn memory(broker: &BrokerView) -> String {
     format!("{used} of {most} ({share}%){list}{}", events.collect::<String>())
 }
 
-fn text(broker: &BrokerView, invocation: &Invocation) -> Page {
+/// Where ZeroMQ programs connect, and how many are there.
+fn endpoints(endpoints: &[EndpointView]) -> String {
+    if endpoints.is_empty() {
+        return "nowhere".to_owned();
+    }
+    let peers = endpoints.iter().map(|endpoint| endpoint.peers_all).sum();
+    let addresses: Vec<String> = endpoints.iter().map(|endpoint| one_line(&endpoint.address)).collect();
+    format!("{}, {}", addresses.join(", "), count(peers, "peer", "peers"))
+}
+
+fn text(broker: &BrokerView, zmq: &[EndpointView], invocation: &Invocation) -> Page {
     let mut facts = vec![
         ("broker", format!("{} (turno {})", broker.name, broker.version)),
         ("started", invocation.output.clock().phrase(broker.started_at)),
         ("up", short(broker.up_seconds.duration())),
         ("state", state(broker).to_owned()),
         ("job workers at", broker.foreman.clone().unwrap_or_else(|| "nowhere".to_owned())),
+        ("ZeroMQ at", endpoints(zmq)),
         ("connections", broker.connections.to_string()),
         ("workers", format!("{}, {} of {} slots in use", broker.workers, broker.slots_used, broker.slots)),
         ("queues", broker.queues.to_string()),

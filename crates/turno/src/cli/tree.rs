@@ -30,6 +30,7 @@ use super::topic::TopicArgs;
 use super::version::VersionArgs;
 use super::work::WorkArgs;
 use super::worker::WorkerArgs;
+use super::zmq::ZmqArgs;
 
 /// The first commands of a newcomer.
 const START: &str = "To start: `turno serve`, then `turno work hello --echo` and `turno request hello hi`.";
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Topic(TopicArgs),
     Link(LinkArgs),
     Ring(RingArgs),
+    Zmq(ZmqArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
@@ -126,7 +128,7 @@ mod tests {
     }
 
     /// Every leaf, in the order of the tree.
-    const LEAVES: [&str; 68] = [
+    const LEAVES: [&str; 70] = [
         "serve",
         "request",
         "send",
@@ -186,6 +188,8 @@ mod tests {
         "ring join",
         "ring leave",
         "ring shutdown",
+        "zmq ls",
+        "zmq show",
         "config show",
         "config check",
         "doctor",

@@ -17,6 +17,7 @@ use turno_proto::model::link::view::{BrokerNode, LinkView};
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::topic::view::{SubscriberView, TopicView};
 use turno_proto::model::view::{BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
+use turno_proto::model::zmq::EndpointView;
 use turno_proto::model::{BroadcastEnd, Code, CodeText};
 
 fn same_as_published(name: &str, text: &str) {
@@ -114,6 +115,7 @@ fn views() -> BTreeMap<String, Value> {
         add::<AttemptView>,
         add::<FileView>,
         add::<JobView>,
+        add::<EndpointView>,
         add::<LinkView>,
         add::<QueueView>,
         add::<RingView>,

@@ -18,7 +18,7 @@ fn an_address_is_enough() {
         one,
         ZmqEndpoint {
             name: "tcp://127.0.0.1:7470".to_owned(),
-            ..ZmqEndpoint::new(one.listen.clone(), "zmq".parse().unwrap())
+            ..ZmqEndpoint::new(one.place.listen().unwrap().clone(), "zmq".parse().unwrap())
         }
     );
     let text = "listen = \"ipc:///run/z\"\nname = \"shop\"\nqueue = \"orders\"\nrole = \"worker\"\nslots = 4\nretries = 2\n\
@@ -80,9 +80,44 @@ fn mistakes_are_told() {
         assert!(wrong.iter().any(|wrong| wrong.contains(expected)), "{text}: {wrong:?}");
         assert!(!wrong.concat().contains(&SECRET[1..]), "no secrets");
     }
-    assert_eq!(endpoint("name = \"x\"").unwrap_err(), ["zmq.endpoint: has no listen"]);
+    assert_eq!(endpoint("name = \"x\"").unwrap_err(), ["zmq.endpoint: needs one of listen and connect"]);
     assert!(endpoint("listen = \"udp://127.0.0.1:1\"").unwrap_err()[0].contains("expected an address like"));
     assert!(endpoint("listen = 7461").is_err());
+}
+
+#[test]
+fn an_endpoint_can_connect() {
+    let dials = endpoint("connect = \"tcp://legacy-1:5555\"\nsocket = \"dealer\"\nqueue = \"q\"").unwrap();
+    let address = "tcp://legacy-1:5555".to_owned();
+    assert_eq!(dials.place, ZmqPlace::Connect { address, socket: SocketType::Dealer });
+    assert_eq!(dials.name, "tcp://legacy-1:5555");
+    let table = [
+        ("connect = \"tcp://legacy-1\"\nsocket = \"dealer\"", "expected an address like"),
+        ("connect = \"tcp://legacy-1:0\"\nsocket = \"dealer\"", "expected an address like"),
+        ("connect = \"tcp://legacy-1:1\"", "connect needs socket"),
+        ("connect = \"tcp://legacy-1:1\"\nsocket = \"pair\"", "expected one of dealer, sub, pub, push, pull"),
+        (
+            "connect = \"tcp://a:1\"\nlisten = \"tcp://127.0.0.1:1\"\nsocket = \"sub\"",
+            "needs one of listen and connect",
+        ),
+        ("listen = \"tcp://127.0.0.1:1\"\nsocket = \"sub\"", "socket has no meaning with listen"),
+        (
+            "connect = \"tcp://a:1\"\nsocket = \"sub\"\nmechanism = \"plain\"\nusers = { ann = \"x\" }",
+            "an endpoint that connects has the mechanism null",
+        ),
+    ];
+    for (text, expected) in table {
+        let wrong = endpoint(text).unwrap_err();
+        assert!(wrong.iter().any(|wrong| wrong.contains(expected)), "{text}: {wrong:?}");
+    }
+}
+
+#[test]
+fn every_key_is_documented() {
+    let page = include_str!("../../../../../docs/reference/zeromq.md");
+    for key in KEYS {
+        assert!(page.lines().any(|line| line.starts_with("| `") && line.contains(&format!("`{key}`"))), "{key}");
+    }
 }
 
 #[test]

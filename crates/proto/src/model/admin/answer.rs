@@ -10,6 +10,7 @@ use crate::model::link::view::{BrokerNode, LinkView};
 use crate::model::ring::view::RingView;
 use crate::model::topic::view::{EventView, SubscriberView, TopicView};
 use crate::model::view::{Because, BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
+use crate::model::zmq::EndpointView;
 
 /// What the broker answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,6 +228,12 @@ pub enum AdminAnswer {
         /// The broker that was asked first, then the others by their names.
         brokers: Vec<BrokerNode>,
     },
+    /// To `zmq.ls`.
+    #[serde(rename = "zmq.ls")]
+    ZmqEndpoints {
+        /// In the order of the configuration.
+        endpoints: Vec<EndpointView>,
+    },
     /// To `ring.show`; to `ring.join`, `ring.leave` and `ring.shutdown`: the ring as it is when the broker begins with that.
     #[serde(rename = "ring.show")]
     Ring {
@@ -263,6 +270,7 @@ impl AdminAnswer {
             | Self::Subscribers { .. }
             | Self::Links { .. }
             | Self::LinkGraph { .. }
+            | Self::ZmqEndpoints { .. }
             | Self::Ring { .. } => 0,
         }
     }

@@ -413,6 +413,9 @@ pub enum AdminCall {
     /// Brokers that can be reached, and who has links with whom.
     #[serde(rename = "link.graph")]
     LinkGraph {},
+    /// The endpoints for ZeroMQ programs. The host of the engine answers.
+    #[serde(rename = "zmq.ls")]
+    ZmqLs {},
     /// The ring as this broker sees it.
     #[serde(rename = "ring.show")]
     Ring {},

@@ -16,6 +16,8 @@ pub const MDP_SERVICES_MAX: usize = 1_000;
 /// Time between two heartbeats of Majordomo; a worker that says nothing for [`LIVENESS`](super::LIVENESS) times as long is
 /// closed, `peer_silent`.
 pub const MDP_HEARTBEAT_MS: u32 = 2_500;
+/// Peers of one endpoint that are shown. More: counted.
+pub const ZMQ_PEERS_SHOWN: usize = 100;
 /// Endpoints for ZeroMQ. More: refused when the configuration is read.
 pub const ZMQ_ENDPOINTS_MAX: usize = 100;
 /// Slots of DEALER and ROUTER workers and of PULL sockets, unless the endpoint says otherwise.

@@ -27,6 +27,7 @@ pub(crate) mod task;
 pub(crate) mod topic;
 pub(crate) mod trace;
 pub(crate) mod worker;
+pub(crate) mod zmq;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -37,6 +38,7 @@ use turno_proto::model::job::TaskView;
 use turno_proto::model::link::view::{BrokerNode, LinkView};
 use turno_proto::model::topic::view::{SubscriberView, TopicView};
 use turno_proto::model::view::{ConsumerView, DeadView, Explanation, QueueView, WorkerView};
+use turno_proto::model::zmq::EndpointView;
 
 use super::shown;
 
@@ -146,6 +148,9 @@ documents! {
     SubscriberView = "turno.subscriber_row/1",
     topic::TopicListDocument<'_> = "turno.topic_list/1",
     TopicView = "turno.topic_row/1",
+    EndpointView = "turno.zmq_row/1",
+    zmq::ZmqDocument<'_> = "turno.zmq/1",
+    zmq::ZmqListDocument<'_> = "turno.zmq_list/1",
     trace::TraceDocument = "turno.trace/1",
     worker::DeployedDocument = "turno.deployed/1",
     worker::RegisteredDocument = "turno.registered/1",
