@@ -55,6 +55,11 @@ impl Disk {
         Some(group)
     }
 
+    /// Something is on its way to it.
+    pub(crate) fn writes(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
     /// The broker is gone, and what was on its way.
     pub(crate) fn crash(&mut self) {
         self.groups.clear();

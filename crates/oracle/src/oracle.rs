@@ -355,14 +355,14 @@ impl Oracle {
         }
     }
 
-    /// After a tick nobody waits past a deadline.
-    pub(crate) fn check_deadlines(&mut self, now: Mono) {
+    /// After a tick nobody waits past a deadline. `writes`: the disk is behind, perhaps with a failed attempt that it refused.
+    pub(crate) fn check_deadlines(&mut self, now: Mono, writes: bool) {
         self.check_casts(now);
         for (seq, message) in self.unanswered() {
             let late = message.deadline.is_some_and(|deadline| due(deadline) <= now);
             assert!(!late, "I13: {seq} should have ended by {:?}, it is {now:?}", message.deadline);
         }
-        self.exclusive.iter_mut().for_each(|queue| queue.timers_ran(now, 0));
+        self.exclusive.iter_mut().for_each(|queue| queue.timers_ran(now, 0, writes));
     }
 }
 

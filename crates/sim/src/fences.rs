@@ -261,7 +261,8 @@ impl Fences {
 
     /// What is kept for somebody is not kept for ever.
     pub(crate) fn looks_round(&mut self, now: Mono, broker: usize) {
-        self.places.range_mut((broker, 0)..(broker + 1, 0)).for_each(|(_, place)| place.timers_ran(now, TICK_MS + 1));
+        let places = self.places.range_mut((broker, 0)..(broker + 1, 0));
+        places.for_each(|(_, place)| place.timers_ran(now, TICK_MS + 1, false));
     }
 
     /// The connection that has the queue to itself.

@@ -19,7 +19,7 @@ impl World {
     pub(super) fn tick(&mut self) {
         self.oracle.end_grace(self.now.max(self.clock));
         self.step(Input::Tick);
-        self.oracle.check_deadlines(self.now);
+        self.oracle.check_deadlines(self.now, self.disk.writes());
     }
 
     /// Ticks exactly when the engine asked for it, so that a deadline announced too late is a deadline missed.
