@@ -188,7 +188,7 @@ impl World {
     }
 
     fn run(&self, line: &str, format: &str) -> Run {
-        let mut line = line.to_owned();
+        let mut line = line.replace("HOSTILE", HOSTILE);
         let mut command = self.broker.turno(&["--url", &self.url, "-v", "-o", format, "--color", "never"]);
         for (name, value) in [("WAITING", &self.waiting), ("DEAD", &self.dead), ("JOB", &self.job)] {
             line = line.replace(name, value);
@@ -210,7 +210,7 @@ fn assert_visible(what: &str, text: &str) {
 }
 
 /// Commands that may be run again and again, with the exit statuses they may have, and whether they show a peer's text.
-const AGAIN: [(&str, &[i32], bool); 38] = [
+const AGAIN: [(&str, &[i32], bool); 40] = [
     ("status", &[0], true),
     ("queue ls", &[0], true),
     ("queue show q", &[0], true),
@@ -245,6 +245,8 @@ const AGAIN: [(&str, &[i32], bool); 38] = [
     ("link ls", &[0], true),
     ("link add 127.0.0.1:1 --no-wait", &[0], true),
     ("link graph", &[0], true),
+    ("zmq ls", &[0], true),
+    ("zmq show HOSTILE", &[0], true),
     ("ring show", &[0], true),
     ("send q x", &[0], false),
     ("broadcast e hi --timeout 20s", &[0], true),

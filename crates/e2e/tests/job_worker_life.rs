@@ -193,9 +193,9 @@ fn a_drain_waits_for_tasks() {
     assert_eq!(broker.status()["data"], data.as_str());
     let begun = broker.process().expect_line("draining for maintenance");
     assert!(begun.contains("in_flight=0 tasks=2"), "{begun}");
-    assert!(!broker.process().stderr().iter().any(|line| line.contains("nothing runs")), "two tasks run");
+    assert!(!broker.process().stderr().iter().any(|line| line.contains("nothing is running")), "two tasks run");
     broker.place.file("go", "");
-    assert!(broker.run(&["drain"]).expect(0).text().contains("nothing runs"));
+    assert!(broker.run(&["drain"]).expect(0).text().contains("nothing is running"));
     broker.process().expect_line("drained: nothing is running");
     assert_eq!(broker.task_counts(job), [2, 0, 2, 0, 0]);
     broker.run(&["resume"]).expect(0);

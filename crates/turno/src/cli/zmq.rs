@@ -76,8 +76,8 @@ fn list(endpoints: &[EndpointView], invocation: &Invocation) -> Result<u8, Failu
 fn show(wanted: &str, endpoints: &[EndpointView], invocation: &Invocation) -> Result<u8, Failure> {
     let fits = |endpoint: &&EndpointView| endpoint.name == wanted || endpoint.address == wanted;
     let Some(endpoint) = endpoints.iter().find(fits) else {
-        let what = format!("there is no endpoint {}", one_line(wanted));
-        return Err(Failure::new(Code::NotFound, what).fix("turno zmq ls lists all of them"));
+        let what = format!("endpoint {} does not exist", one_line(wanted));
+        return Err(Failure::new(Code::NotFound, what).fix("`turno zmq ls` lists the endpoints"));
     };
     invocation.output.one(&ZmqDocument { endpoint }, &endpoint.name, || text(endpoint))?;
     Ok(0)
@@ -97,10 +97,10 @@ fn text(endpoint: &EndpointView) -> Page {
     let mut facts = vec![
         ("endpoint", one_line(name)),
         ("address", one_line(address)),
-        ("queue", queue.clone()),
-        ("DEALER is a", role.clone()),
-        ("topics below", if topic.is_empty() { "-".to_owned() } else { topic.clone() }),
-        ("mechanism", mechanism.clone()),
+        ("queue", one_line(queue)),
+        ("DEALER is a", one_line(role)),
+        ("topics below", if topic.is_empty() { "-".to_owned() } else { one_line(topic) }),
+        ("mechanism", one_line(mechanism)),
         ("messages", format!("{} received, {} sent", endpoint.received, endpoint.sent)),
         ("dropped", if dropped.is_empty() { "none".to_owned() } else { dropped.join(", ") }),
         ("peers", peers_all.to_string()),
@@ -111,7 +111,7 @@ fn text(endpoint: &EndpointView) -> Page {
 
 /// A peer in a line.
 fn about(peer: &ZmqPeerView) -> String {
-    let mut words = vec![peer.socket.clone(), one_line(&peer.address)];
+    let mut words = vec![one_line(&peer.socket), one_line(&peer.address)];
     if !peer.identity.is_empty() {
         words.push(one_line(&peer.identity));
     }
