@@ -175,11 +175,6 @@ impl Shelf {
         kind
     }
 
-    /// Whether its truth can be read while a broker has it: anyone who opens a store elsewhere takes it from the broker.
-    pub(crate) const fn can_be_looked_into(&self) -> bool {
-        matches!(self.medium, Medium::Disk(_))
-    }
-
     /// What would be there if the power went now, with nothing under way.
     pub(crate) fn truth(&self) -> Result<Truth, StoreError> {
         match &self.medium {
@@ -187,7 +182,7 @@ impl Shelf {
                 let left = disk.after_crash(Crash::Dropped, &mut DiskRng::new(0));
                 truth_of(&mut Embedded::open(left, self.settings)?.0)
             }
-            Medium::Elsewhere(medium) => truth_of(&mut Mem::open(medium)),
+            Medium::Elsewhere(medium) => truth_of(&mut Mem::open(&medium.copy())),
         }
     }
 }

@@ -5,7 +5,6 @@ use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{DedupId, MessageId, Payload, QueueName};
 
 use crate::client::Client;
-use crate::disk::Shelf;
 use crate::later::LATER;
 use crate::letters::Truth;
 use crate::world::{Actor, World};
@@ -24,7 +23,7 @@ const ALL: u32 = 1_000;
 impl World {
     /// I1 and I3: what is purged is gone from the disk, too, and what is put back is done.
     pub(crate) fn look_after_queues(&mut self) {
-        let is_kept = |at: &usize| self.brokers[*at].shelf.as_ref().is_some_and(Shelf::can_be_looked_into);
+        let is_kept = |at: &usize| self.brokers[*at].shelf.is_some();
         let kept: Vec<usize> = (0..self.brokers.len()).filter(is_kept).collect();
         if kept.is_empty() || !self.links.is_empty() {
             return;

@@ -31,7 +31,7 @@ pub enum MemFault {
     Fenced,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Content {
     numbered: BTreeMap<RecordNo, (Space, Vec<u8>)>,
     keyed: BTreeMap<(Space, Vec<u8>), Vec<u8>>,
@@ -65,6 +65,12 @@ impl MemMedium {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Another medium with the same content. Opening that one fences nobody off.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.content().clone())))
     }
 
     /// Lets a commit fail; several faults wait for one commit each.
