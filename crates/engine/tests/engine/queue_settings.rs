@@ -29,7 +29,7 @@ fn set(queue: &str, settings: Option<QueueSettings>) -> AdminCall {
 fn view(answer: Result<AdminAnswer, Code>) -> QueueView {
     match answer {
         Ok(AdminAnswer::Queue { queue }) => *queue,
-        other => panic!("{other:?} is no queue"),
+        other => panic!("{other:?} is not a queue"),
     }
 }
 

@@ -72,7 +72,7 @@ impl Harness {
     pub(crate) fn queue(&mut self, name: &str) -> QueueView {
         match self.look(AdminCall::QueueShow { queue: name.to_owned() }) {
             Ok(AdminAnswer::Queue { queue }) => *queue,
-            other => panic!("{other:?} is no queue"),
+            other => panic!("{other:?} is not a queue"),
         }
     }
 

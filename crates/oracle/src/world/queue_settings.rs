@@ -164,7 +164,7 @@ impl World {
             Err(Code::NotFound) => assert_eq!((change, before), (None, None)),
             Err(Code::TooManyQueues) => assert!(self.settings.limits.queues_max <= 3, "there are few queues"),
             Err(Code::BadCall) => assert_eq!(change.and_then(|change| change.weight), Some(0)),
-            other => panic!("{other:?} is no queue"),
+            other => panic!("{other:?} is not a queue"),
         }
     }
 }

@@ -34,8 +34,8 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// JSON with the same characters as `\uXXXX`. serde_json escapes C0 itself; the others are valid in JSON and steer a
-/// terminal all the same. They occur only inside of strings, so that the text means what it meant.
+/// JSON with the same characters escaped by their code points. serde_json escapes C0 itself; the others are valid in JSON, but
+/// control a terminal. They occur only inside strings, so the meaning of the text does not change.
 pub(crate) fn json(text: String) -> String {
     let steers = |letter: char| !letter.is_ascii_control() && is_hidden(letter) || letter == '\x7f';
     if !text.contains(steers) {

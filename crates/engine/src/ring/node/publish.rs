@@ -415,7 +415,7 @@ impl Node {
     }
 
     /// A roll call came round: anyone who is not in the circle says nothing more, and all that it said before that roll call was
-    /// sent has been at everyone who is. It stays had: who was not in the circle meanwhile was not in the ring.
+    /// sent has been at everyone who is. It still counts as received: a member outside the circle was not in the ring.
     pub(super) fn forget_the_absent(&mut self, number: u64) {
         let (roll, kept) = (&self.roll, self.publications.kept.iter());
         let absent = kept.filter(|(origin, _)| roll.member(origin.sid).is_none_or(|member| member.origin != **origin));

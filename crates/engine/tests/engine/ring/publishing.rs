@@ -100,8 +100,8 @@ fn thrown_away_and_passed_on_again() {
     assert_eq!(net.view(1).not_round, 0);
 }
 
-/// What a member gave up counts as not had, and what had come round before stays had: anyone who sends to it next hears that, and sends
-/// it what it gave up.
+/// A publication that a member gave up does not count as received; those that came round before still do. The next member that
+/// sends to it learns both, and sends the missing ones again.
 #[test]
 fn given_up_is_not_had() {
     let mut net = Net::ring(&[1, 2, 3]);
