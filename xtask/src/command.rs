@@ -1,4 +1,4 @@
-//! What the user typed, turned into one command. Nothing here runs anything.
+//! Arguments, turned into one command. Nothing here runs anything.
 
 use clap::{Args, Parser, Subcommand};
 
@@ -9,18 +9,18 @@ use crate::tidy;
 #[derive(Debug, Parser, PartialEq, Eq)]
 #[command(bin_name = "cargo xtask", disable_help_subcommand = true)]
 pub(crate) enum Command {
-    /// Everything: set-up, fmt, clippy, tidy, ledger, deps, build, all tests
+    /// Everything: set-up, fmt, clippy, tidy, ledger, deps, release, build, all tests
     ///
     /// Sets up what it needs, runs every check and every test, and names at the end what failed and what could not run.
     Test(TestOptions),
-    /// The quick half: fmt, clippy, tidy, ledger, deps
+    /// The quick half: fmt, clippy, tidy, ledger, deps, release
     Check,
-    /// The house rules that the compiler does not know
+    /// Check rules that the compiler does not know
     ///
     /// Reports each breach as `file:line: rule: what to do instead`, in tracked files and in new ones that are not ignored.
     #[command(after_long_help = format!("Rules:\n{}", tidy::describe_rules()))]
     Tidy,
-    /// The generated tables of docs/reference/modules.md
+    /// Check or write the generated tables of docs/reference/modules.md
     ///
     /// Modules come from the first sentence of each module's head, places from where an item is defined. Fails when the page
     /// is not current.
@@ -29,12 +29,12 @@ pub(crate) enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Which requirements have a test that proves them
+    /// Show which requirements have a test that proves them
     ///
     /// Compares docs/reference/requirements.md with the numbers named in the doc comments of tests. Fails when a test names a number
     /// that does not exist, or a range.
     Ledger(LedgerOptions),
-    /// Licences, duplicate versions and origin of all dependencies
+    /// Check licences, duplicate versions and origin of all dependencies
     ///
     /// Compares what `cargo tree` lists with deny.toml, and LICENSES-THIRD-PARTY.md with what is there.
     Deps {
@@ -42,13 +42,26 @@ pub(crate) enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Many brokers, clients and workers in bad weather
+    /// Check what would be published: crates, files and manifests
+    ///
+    /// Checks the manifests of the published crates and the files of their packages. Builds nothing and sends nothing.
+    Release,
+    /// Compare the public API of the client with the committed list
+    ///
+    /// Compares every public item of turno-client with crates/client/api.txt, also those that it shows of turno-proto. Fails
+    /// when they differ.
+    Api {
+        /// Write crates/client/api.txt anew
+        #[arg(long)]
+        write: bool,
+    },
+    /// Simulate brokers, clients and workers with faults
     #[command(disable_help_flag = true)]
     Sim(PassedOn),
-    /// Turno beside the limit, as ratios in one run
+    /// Measure Turno in comparison with a raw relay and other systems
     #[command(disable_help_flag = true)]
     Bench(PassedOn),
-    /// Instructions of the hot path beside the committed figures
+    /// Compare instruction counts of the hot path with the committed figures
     ///
     /// Counts with valgrind how many instructions one step of the codec and of the engine takes, and compares with
     /// crates/bench/steps.txt. Fails when a step takes over 10 % more, and asks for a lower figure when it takes over 10 %
@@ -58,7 +71,7 @@ pub(crate) enum Command {
         #[arg(long)]
         bless: bool,
     },
-    /// Whether simulator and tests find bugs planted on purpose
+    /// Check that simulator and tests find planted bugs
     ///
     /// Applies each patch of planted/ to a copy of the tree in target/planted, builds the simulator there and runs 2000
     /// seeds, or runs the tests that the patch names (`Check: nextest run …`). Says which check caught the bug, and what
@@ -68,13 +81,13 @@ pub(crate) enum Command {
         /// Only these, by file name without extension, or by number
         names: Vec<String>,
     },
-    /// Any bytes into codec, session, engine, store, configuration and names
+    /// Fuzz codec, session, engine, store, configuration and names
     ///
     /// Runs each target for a while with libFuzzer, which needs a nightly toolchain, and says how many inputs it tried and
     /// what they reached that was new. Fails at a crash and says how to see it again. `cargo xtask test` needs none of this:
     /// it replays the committed corpora in fuzz/corpus.
     Fuzz(FuzzOptions),
-    /// Runs more of these on fresh input and adds them up in docs/reference/trust.md
+    /// Run more trials on new input and record them in docs/reference/trust.md
     ///
     /// What passes is added to the row of this version and commit. Without an argument it shows the file.
     Trust {
@@ -125,7 +138,7 @@ pub(crate) struct FuzzOptions {
     pub(crate) targets: Vec<String>,
 }
 
-/// What `trust` runs before it records it.
+/// The runs that `trust` records.
 #[derive(Debug, PartialEq, Eq, Subcommand)]
 pub(crate) enum Trial {
     /// The simulator with --fresh; counts worlds, rings and linked worlds

@@ -1,6 +1,6 @@
 //! `fuzz`: runs the targets of `fuzz/` for a while each, with the nightly toolchain that libFuzzer needs.
 //!
-//! What a run finds new goes into `fuzz/target/corpus`, never into the committed corpora.
+//! New inputs go into `fuzz/target/corpus`, never into the committed corpora.
 
 use std::fs;
 use std::path::Path;
@@ -125,7 +125,7 @@ impl Fuzzer<'_> {
     }
 }
 
-/// What libFuzzer said about one run.
+/// libFuzzer's report about one run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Report {
     executions: u64,

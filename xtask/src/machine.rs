@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, thread};
 
+use anyhow::Result;
 use xtask::packages;
 
+use crate::api;
 use crate::deps;
 use crate::ledger::{Ledger, report};
+use crate::release;
 use crate::step::Outcome;
 use crate::steps;
 use crate::suite::World;
@@ -106,11 +109,15 @@ impl World for Machine {
     }
 
     fn deps(&mut self) -> Outcome {
-        match deps::run(&self.root, false) {
-            Ok(true) => Outcome::Passed,
-            Ok(false) => Outcome::Failed("see the problems above".to_owned()),
-            Err(error) => Outcome::Failed(format!("{error:#}")),
-        }
+        found(deps::run(&self.root, false), "see the problems above")
+    }
+
+    fn release(&mut self) -> Outcome {
+        found(release::run(&self.root), "see the problems above")
+    }
+
+    fn api(&mut self) -> Outcome {
+        found(api::run(&self.root, false), "the list of public names is not current")
     }
 
     fn ledger(&mut self) -> Outcome {
@@ -124,6 +131,15 @@ impl World for Machine {
             }
             Err(error) => Outcome::Failed(format!("{error:#}")),
         })
+    }
+}
+
+/// The outcome of a check that found nothing wrong, or something.
+fn found(nothing_wrong: Result<bool>, otherwise: &str) -> Outcome {
+    match nothing_wrong {
+        Ok(true) => Outcome::Passed,
+        Ok(false) => Outcome::Failed(otherwise.to_owned()),
+        Err(error) => Outcome::Failed(format!("{error:#}")),
     }
 }
 

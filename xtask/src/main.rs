@@ -4,6 +4,7 @@
 //! must), and the automatic check runs the very same command as a developer does.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod api;
 mod command;
 mod deps;
 mod fuzz;
@@ -12,6 +13,7 @@ mod machine;
 mod manifest;
 mod map;
 mod planted;
+mod release;
 mod source;
 mod step;
 mod steps;
@@ -32,7 +34,7 @@ use crate::ledger::Ledger;
 use crate::tree::Tree;
 
 fn main() -> ExitCode {
-    match run(&Command::parse()) {
+    match api::as_rustdoc().unwrap_or_else(|| run(&Command::parse())) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -51,6 +53,8 @@ fn run(command: &Command) -> Result<bool> {
         Command::Map { write } => map::run(&tree::find_root()?, *write),
         Command::Ledger(options) => show_ledger(options),
         Command::Deps { write } => deps::run(&tree::find_root()?, *write),
+        Command::Release => release::run(&tree::find_root()?),
+        Command::Api { write } => api::run(&tree::find_root()?, *write),
         Command::Sim(passed) => suite::sim(&tree::find_root()?, &passed.words),
         Command::Bench(passed) => suite::bench(&tree::find_root()?, &passed.words),
         Command::Steps { bless } => steps::run(&tree::find_root()?, *bless),

@@ -24,7 +24,7 @@ const SUDO: [&str; 3] = ["sudo", "--non-interactive", "DEBIAN_FRONTEND=nonintera
 ///
 /// # Errors
 ///
-/// What apt-get or sudo said last.
+/// Installs a package; an error is the last line of apt-get or sudo.
 pub fn install(package: &str) -> Result<(), String> {
     install_by(package, &mut Shell { begun: Instant::now() })
 }

@@ -10,13 +10,15 @@ use crate::machine::Machine;
 use crate::step::{Outcome, Steps};
 use crate::toolchain::Toolchain;
 
-/// What the steps do to the world, apart from their order.
+/// The actions of the steps, apart from their order.
 pub(crate) trait World {
     fn survey(&mut self) -> Toolchain;
     fn cargo(&mut self, args: &[&str]) -> Outcome;
     fn tidy(&mut self) -> Outcome;
     fn ledger(&mut self) -> Outcome;
     fn deps(&mut self) -> Outcome;
+    fn release(&mut self) -> Outcome;
+    fn api(&mut self) -> Outcome;
     fn steps(&mut self) -> Outcome;
     fn book(&mut self) -> Outcome;
 }
@@ -125,7 +127,7 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
         test_steps(&mut steps, world, options, &toolchain);
     } else {
         // The tests drive the binary; without it each of them would only fail once more.
-        for name in ["nextest", "routers", "sim", "steps", "client docs", "doc tests"] {
+        for name in ["nextest", "routers", "sim", "steps", "client docs", "client api", "doc tests"] {
             steps.leave_out(name, Outcome::NotRun("the build failed".to_owned()));
         }
     }
@@ -137,6 +139,7 @@ fn text_steps(steps: &mut Steps, world: &mut dyn World) {
     steps.run("tidy", "the house rules", || world.tidy());
     steps.run("ledger", "requirements and their tests", || world.ledger());
     steps.run("deps", "licences and versions of dependencies", || world.deps());
+    steps.run("release", "what would be published", || world.release());
 }
 
 fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, toolchain: &Toolchain) {
@@ -150,7 +153,7 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, t
         cargo_step(steps, world, "cargo test", &[PLAIN_TEST, &["--"], &extra].concat());
     }
     if options.fast {
-        for name in ["routers", "sim", "steps", "client docs", "doc tests"] {
+        for name in ["routers", "sim", "steps", "client docs", "client api", "doc tests"] {
             steps.leave_out(name, Outcome::Skipped("--fast".to_owned()));
         }
     } else {
@@ -168,6 +171,7 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, t
             steps.leave_out("steps", Outcome::NotRun("VALGRIND IS MISSING and could not be installed".to_owned()));
         }
         cargo_step(steps, world, "client docs", CLIENT_DOCS);
+        steps.run("client api", "public names beside crates/client/api.txt", || world.api());
         cargo_step(steps, world, "doc tests", DOC_TEST);
     }
 }
@@ -227,6 +231,16 @@ mod tests {
             Outcome::Passed
         }
 
+        fn release(&mut self) -> Outcome {
+            self.ran.push("release".to_owned());
+            Outcome::Passed
+        }
+
+        fn api(&mut self) -> Outcome {
+            self.ran.push("api".to_owned());
+            Outcome::Passed
+        }
+
         fn steps(&mut self) -> Outcome {
             self.ran.push("steps".to_owned());
             Outcome::Passed
@@ -248,16 +262,17 @@ mod tests {
     #[test]
     fn a_test_run_does_everything() {
         let (ran, passed, summary) = run(Fake::default(), &TestOptions::default());
-        let tests = ["nextest", "nextest", "nextest", "run", "steps", "rustdoc", "test"];
-        assert_eq!(ran, [&["fmt", "clippy", "clippy", "tidy", "ledger", "deps", "book", "build"], &tests[..]].concat());
-        assert!(passed && summary.contains("16 of 16 steps passed"), "{summary}");
+        let checks = ["fmt", "clippy", "clippy", "tidy", "ledger", "deps", "release", "book", "build"];
+        let tests = ["nextest", "nextest", "nextest", "run", "steps", "rustdoc", "api", "test"];
+        assert_eq!(ran, [&checks[..], &tests[..]].concat());
+        assert!(passed && summary.contains("18 of 18 steps passed"), "{summary}");
     }
 
     #[test]
     fn a_failure_does_not_hide_the_other_steps() {
         let fake = Fake { fails: &["fmt", "clippy", "nextest"], ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran.len(), 15);
+        assert_eq!(ran.len(), 17);
         assert!(!passed);
         for name in ["fmt", "clippy", "nextest"] {
             assert!(summary.contains(&format!("FAILED: {name}: exit status: 101")), "{summary}");
@@ -276,7 +291,7 @@ mod tests {
     fn without_nextest_cargo_test_stands_in_and_the_end_says_so() {
         let fake = Fake { lacks_nextest: true, ..Fake::default() };
         let (ran, passed, summary) = run(fake, &TestOptions::default());
-        assert_eq!(ran[7..], ["build", "test", "run", "steps", "rustdoc", "test"]);
+        assert_eq!(ran[8..], ["build", "test", "run", "steps", "rustdoc", "api", "test"]);
         assert!(passed);
         let last = summary.lines().rev().nth(1).unwrap();
         assert!(last.starts_with("NOT RUN: nextest: CARGO-NEXTEST IS MISSING"), "{last}");
@@ -319,6 +334,6 @@ mod tests {
     fn a_check_is_the_quick_half() {
         let mut fake = Fake::default();
         assert!(run_check(&mut fake).passed());
-        assert_eq!(fake.ran, [&FMT.join(" "), &CLIPPY.join(" "), "tidy", "ledger", "deps"]);
+        assert_eq!(fake.ran, [&FMT.join(" "), &CLIPPY.join(" "), "tidy", "ledger", "deps", "release"]);
     }
 }

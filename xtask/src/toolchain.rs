@@ -2,7 +2,7 @@
 
 use crate::manifest::Manifest;
 
-/// What the machine has.
+/// The tools of this machine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Toolchain {
     pub(crate) has_rustfmt: bool,
@@ -10,9 +10,9 @@ pub(crate) struct Toolchain {
     pub(crate) has_nextest: bool,
     pub(crate) has_valgrind: bool,
     pub(crate) has_mdbook: bool,
-    /// What is wrong, one sentence each. A missing nextest is not, since `cargo test` can stand in; a missing valgrind is
-    /// not, since some systems have none; a missing `ip` is not, since tests can do without network namespaces; a missing
-    /// mdbook is not, since tests check the pages and links of the book without it.
+    /// Problems, one sentence each. A missing nextest is none, since `cargo test` can stand in; a missing valgrind is
+    /// none, since some systems have none; a missing `ip` is none, since tests can do without network namespaces; a missing
+    /// mdbook is none, since tests check the pages and links of the book without it.
     pub(crate) problems: Vec<String>,
 }
 
@@ -22,6 +22,10 @@ const MDBOOK: &[&str] = &["cargo", "install", "mdbook", "--version", "0.5.4", "-
 
 /// Where Python and pyzmq are, below the project's root. The end-to-end tests look there.
 const PYZMQ: &str = "target/pyzmq";
+
+/// A C compiler, and the headers of libzmq: for the examples in C.
+const CC: &[&str] = &["cc", "--version"];
+const LIBZMQ: &[&str] = &["cc", "-fsyntax-only", "-include", "zmq.h", "-x", "c", "/dev/null"];
 
 /// Runs a program and gives back what it printed, or nothing if it failed or is not there.
 type Ask<'a> = dyn FnMut(&[&str]) -> Option<String> + 'a;
@@ -58,6 +62,11 @@ impl Toolchain {
         }
         if !has_pyzmq(ask, install) {
             problems.push(format!("pyzmq is missing: `python3 -m venv {PYZMQ} && {PYZMQ}/bin/pip install pyzmq`"));
+        }
+        for (package, question) in [("gcc", CC), ("libzmq3-dev", LIBZMQ)] {
+            if !has_package(package, question, ask, install) {
+                problems.push(format!("{package} is missing: install it with the system's packages"));
+            }
         }
         let has_valgrind = has_package("valgrind", &["valgrind", "--version"], ask, install);
         let has_nextest = has_crate("cargo-nextest", &["cargo", "nextest", "--version"], NEXTEST, ask);
@@ -190,6 +199,10 @@ mod tests {
         assert!(asked.contains(&"target/pyzmq/bin/pip install pyzmq".to_owned()));
         let (toolchain, asked) = survey(&["target/pyzmq", "python3 -c"], true, "1.95.0");
         assert!(toolchain.problems.is_empty() && asked.contains(&"package python3-venv".to_owned()));
+        let (toolchain, asked) = survey(&["cc --version"], true, "1.95.0");
+        assert!(toolchain.problems.is_empty() && asked.contains(&"package gcc".to_owned()));
+        let (toolchain, asked) = survey(&["cc -fsyntax-only"], true, "1.95.0");
+        assert!(toolchain.problems.is_empty() && asked.contains(&"package libzmq3-dev".to_owned()));
         let (toolchain, asked) = survey(&["cargo clippy"], true, "1.95.0");
         assert!(toolchain.has_clippy && toolchain.problems.is_empty());
         assert!(asked.contains(&"rustup component add clippy".to_owned()));
@@ -200,6 +213,9 @@ mod tests {
         let (toolchain, _) = survey(&["cargo fmt", "cargo clippy", "bash", "fiu-run", "python3"], false, "1.95.0");
         assert!(!toolchain.has_rustfmt && !toolchain.has_clippy);
         assert_eq!(toolchain.problems.len(), 5);
+        let (toolchain, _) = survey(&["cc"], false, "1.95.0");
+        let missing = "is missing: install it with the system's packages";
+        assert_eq!(toolchain.problems, [format!("gcc {missing}"), format!("libzmq3-dev {missing}")]);
         let (toolchain, _) = survey(&["target/pyzmq"], false, "1.95.0");
         assert_eq!(toolchain.problems.len(), 1);
         assert!(toolchain.problems[0].starts_with("pyzmq is missing: `python3 -m venv"), "{:?}", toolchain.problems);

@@ -33,7 +33,7 @@ all targets; rounds are complete runs of `cargo xtask test`.
 |---|---|---:|---:|---:|---:|---:|---:|
 ";
 
-/// What ran: the columns of the table behind version and commit.
+/// The counts of runs: the columns of the table behind version and commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counts {
     seeds: u64,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::line::Line;
+use crate::line::Connection;
 use crate::memory::{BODY, fill, per, settled};
 use crate::plain_log::message_bytes;
 use crate::report::Figures;
@@ -51,7 +51,7 @@ pub(crate) fn measure(count: u32, router_count: usize) -> Result<Figures> {
 /// Sends so many messages that nobody takes, and looks at the server's memory before and after.
 pub(crate) fn pending(address: SocketAddr, pids: &[u32], count: u32) -> Result<Figures> {
     in_time(count, async {
-        let mut line = Line::open(System::Turno, address, seat(Role::Producer, 0)).await?;
+        let mut line = Connection::open(System::Turno, address, seat(Role::Producer, 0)).await?;
         let before = settled(pids).await;
         fill(&mut line, count, IN_FLIGHT).await?;
         let bytes = per(settled(pids).await, before, count);
@@ -62,7 +62,7 @@ pub(crate) fn pending(address: SocketAddr, pids: &[u32], count: u32) -> Result<F
 /// Takes and acks so many messages.
 pub(crate) fn drain(address: SocketAddr, count: u32) -> Result<Figures> {
     in_time(count, async {
-        let mut line = Line::open(System::Turno, address, seat(Role::Consumer, 0)).await?;
+        let mut line = Connection::open(System::Turno, address, seat(Role::Consumer, 0)).await?;
         let mut taken = 0;
         while taken < count {
             line.turn().await?;

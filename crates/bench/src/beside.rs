@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use turno_proto::model::Delivery;
-use turno_proto::native::{Frame, Kind, Outgoing, Raw, encode};
+use turno_proto::native::{Frame, Kind, Raw, RawOutgoing, encode};
 
 use crate::link::{Link, name_of, scratch};
 use crate::memory::BODY;
@@ -72,7 +72,7 @@ impl Drop for Beside {
 }
 
 #[derive(Default)]
-struct Tally {
+struct StoredTally {
     stored: Cell<u64>,
     failure: Failure,
 }
@@ -80,7 +80,7 @@ struct Tally {
 /// Is the sends, until the standard input ends.
 pub(crate) fn run(address: SocketAddr) -> Result<Figures> {
     block_on(async {
-        let tally = Rc::new(Tally::default());
+        let tally = Rc::new(StoredTally::default());
         let scratch = scratch();
         for _ in 0..CONSUMERS {
             let consumer = Link::worker(System::Turno, address, &scratch, 1..2, SLOTS).await?;
@@ -120,7 +120,7 @@ async fn send(stream: &TcpStream, begun: Instant) -> Result<()> {
         let due = (begun.elapsed().as_secs_f64() * PER_SECOND) as u32;
         while sent < due {
             let raw = Raw { headers: false, bytes: &body };
-            encode(&Frame::Send(Outgoing::new(sent, 0, raw)), &mut out);
+            encode(&Frame::Send(RawOutgoing::new(sent, 0, raw)), &mut out);
             sent += 1;
         }
         let mut written = 0;

@@ -7,7 +7,7 @@ use crate::works::Work;
 
 /// One line of the budget.
 pub(crate) struct Budget {
-    /// What is measured, as in "rate / relay's".
+    /// The measured figure, as in "rate / relay's".
     pub(crate) figure: &'static str,
     pub(crate) bound: Bound,
     pub(crate) of: fn(&SystemResult) -> Option<Spread>,
@@ -23,7 +23,7 @@ pub(crate) struct Chart {
     pub(crate) subtitle: &'static str,
 }
 
-/// What Turno must reach in a work.
+/// Turno's budgets for a work.
 pub(crate) const fn of(work: Work) -> &'static [Budget] {
     match work {
         Work::W1 => W1,
@@ -36,7 +36,7 @@ pub(crate) const fn of(work: Work) -> &'static [Budget] {
     }
 }
 
-/// What the budget says about Turno's figures.
+/// Compares Turno's figures with the budget.
 pub(crate) fn judge(work: Work, turno: Option<&SystemResult>) -> Vec<Verdict> {
     let verdict = |budget: &Budget| {
         let value = turno.and_then(budget.of).map(|spread| spread.median);

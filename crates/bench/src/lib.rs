@@ -1,3 +1,3 @@
-//! What the two programs share: `turno-steps` counts the instructions of it, `turno-bench` measures its time.
+//! Code that the two programs share: `turno-steps` counts its instructions, `turno-bench` measures its time.
 
 pub mod publications;

@@ -8,28 +8,33 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::system::System;
-use crate::talk::{Seat, Seen, Talk, talk};
+use crate::talk::{Seat, Seen, Talk, Talks, talk};
 
 const READ_BYTES: usize = 64 * 1024;
 /// How long an opening may take; RabbitMQ's is the slowest.
 const OPEN_MAX: Duration = Duration::from_secs(30);
 
-pub(crate) struct Line {
+pub(crate) struct Connection {
     stream: TcpStream,
     talk: Box<dyn Talk>,
     inbox: Vec<u8>,
     out: Vec<u8>,
-    /// What happened and was not looked at yet.
+    /// Events that were not looked at yet.
     pub(crate) seen: Vec<Seen>,
 }
 
-impl Line {
+impl Connection {
     /// Connects and goes through the opening.
     pub(crate) async fn open(system: System, address: SocketAddr, seat: Seat) -> Result<Self> {
+        Self::open_by(&|seat| talk(system, seat), address, seat).await.with_context(|| system.to_string())
+    }
+
+    /// The same, in the words of the caller.
+    pub(crate) async fn open_by(talks: Talks<'_>, address: SocketAddr, seat: Seat) -> Result<Self> {
         let opening = async {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
-            let talk = talk(system, seat);
+            let talk = talks(seat);
             let mut line = Self { stream, talk, inbox: Vec::new(), out: Vec::new(), seen: Vec::new() };
             line.talk.open(&mut line.out, &mut line.seen);
             loop {
@@ -45,7 +50,7 @@ impl Line {
         };
         let opened: Result<Self> =
             tokio::time::timeout(OPEN_MAX, opening).await.context("the opening took too long")?;
-        opened.with_context(|| format!("{system}: {:?} number {}", seat.role, seat.number))
+        opened.with_context(|| format!("{:?} number {}", seat.role, seat.number))
     }
 
     pub(crate) fn put(&mut self, tag: u32, body: &[u8]) {

@@ -87,7 +87,7 @@ impl Link {
         self.answered(due).await
     }
 
-    /// A second hold on the socket, for anyone who writes while another reads.
+    /// A second hold on the socket, to write while another task reads.
     pub(crate) fn stream(&self) -> Rc<TcpStream> {
         Rc::clone(&self.stream)
     }
@@ -172,7 +172,7 @@ fn walk(bytes: &[u8], frames: &mut usize, mut each: impl FnMut(Header, &[u8])) -
     Ok(used)
 }
 
-/// What a load calls its queues.
+/// The name of a load's queue.
 pub(crate) fn queue_name(number: usize) -> String {
     format!("bench.{number}")
 }

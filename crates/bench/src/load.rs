@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::line::Line;
+use crate::line::Connection;
 use crate::process;
 use crate::report::Figures;
 use crate::spread::percentile;
 use crate::system::System;
-use crate::talk::{Role, Seat, Seen};
+use crate::talk::{Role, Seat, Seen, Talks, talk};
 use crate::tasks::{Failure, block_on};
 
-/// What a load looks like.
+/// The shape of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Shape {
+pub(crate) struct LoadShape {
     pub(crate) clients: u32,
     /// Unanswered messages of one client.
     pub(crate) in_flight: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Shape {
 }
 
 #[derive(Default)]
-struct Tally {
+struct LoadTally {
     /// Counting began.
     on: Cell<bool>,
     done: Cell<u64>,
@@ -43,35 +43,35 @@ struct Tally {
     failure: Failure,
 }
 
-impl Tally {
+impl LoadTally {
     fn count(&self) {
         self.done.set(self.done.get() + u64::from(self.on.get()));
     }
 }
 
 /// Runs the load; `pids` are the server's, for its CPU time.
-pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: Shape) -> Result<Figures> {
-    run_apart(system, (address, address), pids, shape)
+pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: LoadShape) -> Result<Figures> {
+    run_apart(&|seat| talk(system, seat), (address, address), pids, shape).with_context(|| system.to_string())
 }
 
 /// Clients at the first address, workers at the second.
 pub(crate) fn run_apart(
-    system: System,
+    talks: Talks<'_>,
     (asks_at, works_at): (SocketAddr, SocketAddr),
     pids: &[u32],
-    shape: Shape,
+    shape: LoadShape,
 ) -> Result<Figures> {
     block_on(async {
-        let tally = Rc::new(Tally::default());
+        let tally = Rc::new(LoadTally::default());
         let (asks, works) = if shape.sends { (Role::Producer, Role::Consumer) } else { (Role::Client, Role::Worker) };
         let seat = |role, number, slots| Seat { role, number, slots, durable: shape.durable };
         for number in 0..shape.workers {
-            let line = Line::open(system, works_at, seat(works, number, shape.slots)).await?;
+            let line = Connection::open_by(talks, works_at, seat(works, number, shape.slots)).await?;
             let tally = Rc::clone(&tally);
             tokio::task::spawn_local(async move { tally.failure.keep(work(line, shape.sends, &tally).await) });
         }
         for number in 0..shape.clients {
-            let line = Line::open(system, asks_at, seat(asks, number, shape.in_flight)).await?;
+            let line = Connection::open_by(talks, asks_at, seat(asks, number, shape.in_flight)).await?;
             let tally = Rc::clone(&tally);
             tokio::task::spawn_local(async move { tally.failure.keep(ask(line, shape, &tally).await) });
         }
@@ -88,7 +88,7 @@ pub(crate) fn run_apart(
     })
 }
 
-fn figures(tally: &Tally, seconds: f64, cpu: f64) -> Result<Figures> {
+fn figures(tally: &LoadTally, seconds: f64, cpu: f64) -> Result<Figures> {
     let done = tally.done.get() as f64;
     if done == 0.0 {
         bail!("nothing was done in {seconds:.1} s");
@@ -104,7 +104,7 @@ fn figures(tally: &Tally, seconds: f64, cpu: f64) -> Result<Figures> {
     })
 }
 
-async fn work(mut line: Line, sends: bool, tally: &Tally) -> Result<()> {
+async fn work(mut line: Connection, sends: bool, tally: &LoadTally) -> Result<()> {
     loop {
         for seen in line.seen.drain(..) {
             // Sends are done when they are settled, requests when their reply is there.
@@ -116,7 +116,7 @@ async fn work(mut line: Line, sends: bool, tally: &Tally) -> Result<()> {
     }
 }
 
-async fn ask(mut line: Line, shape: Shape, tally: &Tally) -> Result<()> {
+async fn ask(mut line: Connection, shape: LoadShape, tally: &LoadTally) -> Result<()> {
     let body = vec![7; shape.body];
     let mut asked: Vec<Instant> = vec![Instant::now(); shape.in_flight as usize];
     let mut free: Vec<u32> = (0..shape.in_flight).collect();

@@ -42,7 +42,7 @@ const AGE_BYTES: u64 = 5 * PLAIN_BYTES;
 const AGE_MESSAGES: u64 = 8_192;
 
 #[derive(Args, Debug)]
-pub(crate) struct Options {
+pub(crate) struct LogOptions {
     /// Rounds of each
     #[arg(long, default_value_t = ROUNDS, value_parser = count)]
     rounds: usize,
@@ -54,9 +54,9 @@ pub(crate) struct Options {
     folder: PathBuf,
 }
 
-/// Who writes.
+/// The writer that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum LogWriter {
     /// `pwrite` and `fdatasync`.
     Plain,
     /// The store on files that it has used before.
@@ -67,11 +67,11 @@ enum Way {
     NewFiles,
 }
 
-impl Way {
+impl LogWriter {
     const ALL: [Self; 4] = [Self::Plain, Self::Store, Self::Committer, Self::NewFiles];
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for LogWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Plain => "plain loop",
@@ -82,22 +82,26 @@ impl fmt::Display for Way {
     }
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &LogOptions) -> Result<()> {
     let seed = options.seed.map_or_else(clock_seed, Ok)?;
     let folder = Folder::new(&options.folder)?;
     folder.age()?;
     println!("a message: put of {} bytes and a delete; order by seed {seed}", VALUE.len());
     let mut dice = Rng::with_seed(seed);
     for size in SIZES {
-        let mut ratios: BTreeMap<Way, Vec<f64>> = BTreeMap::new();
+        let mut ratios: BTreeMap<LogWriter, Vec<f64>> = BTreeMap::new();
         let mut syncs = Vec::new();
         for _ in 0..options.rounds {
             let mut costs = folder.round(size, &mut dice)?;
-            let plain = costs.remove(&Way::Plain).context("it takes its turn")?;
+            let plain = costs.remove(&LogWriter::Plain).context("it takes its turn")?;
             syncs.push(1.0 / plain);
             costs.into_iter().for_each(|(way, cost)| ratios.entry(way).or_default().push(plain / cost));
         }
-        println!("\n{size} messages a sync; {}: {} syncs/s", Way::Plain, Spread::of(&syncs).context("no rounds")?);
+        println!(
+            "\n{size} messages a sync; {}: {} syncs/s",
+            LogWriter::Plain,
+            Spread::of(&syncs).context("no rounds")?
+        );
         for (way, ratios) in ratios {
             println!("  {way:<10} {} of it", Spread::of(&ratios).context("no rounds")?);
         }
@@ -113,7 +117,7 @@ struct Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run.
+        // Files that cannot be removed now are removed by the next run.
         drop(fs::remove_dir_all(&self.path));
     }
 }
@@ -132,7 +136,7 @@ impl Folder {
     }
 
     fn age(&self) -> Result<()> {
-        for way in [Way::Store, Way::Committer] {
+        for way in [LogWriter::Store, LogWriter::Committer] {
             let mut load = Load::open(&self.directory(way)?)?;
             let mut written = 0;
             while written < AGE_BYTES {
@@ -143,35 +147,35 @@ impl Folder {
         Ok(())
     }
 
-    fn directory(&self, way: Way) -> Result<PathBuf> {
+    fn directory(&self, way: LogWriter) -> Result<PathBuf> {
         let path = self.path.join(way.to_string());
         fs::create_dir_all(&path)?;
         Ok(path)
     }
 
     /// Seconds a sync, of each.
-    fn round(&self, size: u64, dice: &mut Rng) -> Result<BTreeMap<Way, f64>> {
+    fn round(&self, size: u64, dice: &mut Rng) -> Result<BTreeMap<LogWriter, f64>> {
         let mut plain = Plain::new(&self.plain, size);
-        let mut store = Load::open(&self.directory(Way::Store)?)?;
-        let mut committer = Group::start(Load::open(&self.directory(Way::Committer)?)?)?;
-        let mut new_files = Load::open(&self.directory(Way::NewFiles)?)?;
-        let mut costs: BTreeMap<Way, Vec<f64>> = BTreeMap::new();
+        let mut store = Load::open(&self.directory(LogWriter::Store)?)?;
+        let mut committer = Group::start(Load::open(&self.directory(LogWriter::Committer)?)?)?;
+        let mut new_files = Load::open(&self.directory(LogWriter::NewFiles)?)?;
+        let mut costs: BTreeMap<LogWriter, Vec<f64>> = BTreeMap::new();
         let begun = Instant::now();
         while begun.elapsed() < ROUND {
-            let mut ways = Way::ALL;
+            let mut ways = LogWriter::ALL;
             dice.shuffle(&mut ways);
             for way in ways {
                 let turn = Instant::now();
                 let syncs = match way {
-                    Way::Plain => plain.turn()?,
-                    Way::Store => store.turn(size, TURN)?,
-                    Way::Committer => committer.turn(size)?,
-                    Way::NewFiles => new_files.turn(size, TURN)?,
+                    LogWriter::Plain => plain.turn()?,
+                    LogWriter::Store => store.turn(size, TURN)?,
+                    LogWriter::Committer => committer.turn(size)?,
+                    LogWriter::NewFiles => new_files.turn(size, TURN)?,
                 };
                 costs.entry(way).or_default().push(turn.elapsed().as_secs_f64() / f64::from(syncs));
             }
         }
-        fs::remove_dir_all(self.directory(Way::NewFiles)?)?;
+        fs::remove_dir_all(self.directory(LogWriter::NewFiles)?)?;
         Ok(costs.into_iter().map(|(way, costs)| (way, median(&costs))).collect())
     }
 }

@@ -7,6 +7,7 @@ mod budget;
 mod chart;
 mod fanout;
 mod farm;
+mod gateway;
 mod growth;
 mod line;
 mod link;
@@ -32,6 +33,7 @@ mod takeover;
 mod talk;
 mod tasks;
 mod works;
+mod zmtp;
 
 use std::process::ExitCode;
 
@@ -39,11 +41,11 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser as _, ValueEnum as _};
 use fastrand::Rng;
 
-use crate::options::{Options, Other, Wanted};
-use crate::overload::job_workers;
+use crate::options::{Arguments, Other, WorkOptions};
+use crate::overload::workers;
 use crate::peers::install;
 use crate::report::{Head, LeftOut, Report};
-use crate::rules::canceller::Way;
+use crate::rules::canceller::CancelWay;
 use crate::spread::clock_seed;
 use crate::system::System;
 use crate::works::Work;
@@ -64,12 +66,15 @@ fn run(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let figures = match words[..] {
         ["relay"] => return relay::run(),
-        ["hands", address, micros] => return job_workers::run(address.parse()?, micros.parse()?),
+        ["overload-workers", address, micros] => return workers::run(address.parse()?, micros.parse()?),
         ["hold", system, address] => return takeover::hold(named(system)?, address.parse()?),
-        ["shared rota", foreman, workers] => return farm::workers::run(foreman.parse()?, workers.parse()?),
+        ["farm-workers", foreman, workers] => return farm::workers::run(foreman.parse()?, workers.parse()?),
         ["stamp"] => return rules::standby::stamp(),
         ["canceller", way, address] => {
-            return rules::canceller::run(Way::from_str(way, false).ok().context("no such way")?, address.parse()?);
+            return rules::canceller::run(
+                CancelWay::from_str(way, false).ok().context("no such way")?,
+                address.parse()?,
+            );
         }
         ["killed", system, address, _] => takeover::run(named(system)?, address.parse()?)?,
         ["connections", system, address, pids] => {
@@ -85,7 +90,7 @@ fn run(words: &[String]) -> Result<()> {
         ["load", system, address, pids, shape] => {
             load::run(named(system)?, address.parse()?, &numbers(pids)?, serde_json::from_str(shape)?)?
         }
-        _ => return measure(Wanted::parse()),
+        _ => return measure(Arguments::parse()),
     };
     println!("{}", serde_json::to_string(&figures)?);
     Ok(())
@@ -99,7 +104,7 @@ fn numbers(pids: &str) -> Result<Vec<u32>> {
     pids.split(',').map(|pid| Ok(pid.parse()?)).collect()
 }
 
-fn measure(wanted: Wanted) -> Result<()> {
+fn measure(wanted: Arguments) -> Result<()> {
     match wanted.other {
         None => bench(&wanted.works),
         Some(Other::Farm(options)) => farm::run(&options),
@@ -111,7 +116,7 @@ fn measure(wanted: Wanted) -> Result<()> {
     }
 }
 
-fn bench(options: &Options) -> Result<()> {
+fn bench(options: &WorkOptions) -> Result<()> {
     let head = Head::now(options.server.routers)?;
     let seed = options.seed.map_or_else(clock_seed, Ok)?;
     // Servers inherit it; connections by the thousand need it.
@@ -140,7 +145,7 @@ fn bench(options: &Options) -> Result<()> {
 }
 
 /// Turno, and the peers if they are asked for; of those only the ones that can be had.
-fn systems(options: &Options, left_out: &mut Vec<LeftOut>) -> Vec<System> {
+fn systems(options: &WorkOptions, left_out: &mut Vec<LeftOut>) -> Vec<System> {
     let mut systems = vec![System::Turno];
     if options.peers {
         for peer in System::PEERS {

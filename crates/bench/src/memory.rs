@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::line::Line;
+use crate::line::Connection;
 use crate::process;
 use crate::report::Figures;
 use crate::system::System;
-use crate::talk::{Role, Seat, Seen};
+use crate::talk::{Role, Seat, Seen, Talks, talk};
 use crate::tasks::block_on;
 
 const CONNECTIONS: u32 = 10_000;
@@ -25,17 +25,22 @@ const CALM_PART: u64 = 200;
 
 /// Opens connections that say nothing, and looks at the server's memory before and after.
 pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
-    process::raise_file_limit(u64::from(CONNECTIONS))?;
+    idle(&|seat| talk(system, seat), address, pids, CONNECTIONS).with_context(|| system.to_string())
+}
+
+/// So many of them, in the words of the caller.
+pub(crate) fn idle(talks: Talks<'_>, address: SocketAddr, pids: &[u32], count: u32) -> Result<Figures> {
+    process::raise_file_limit(u64::from(count))?;
     in_time(async {
         let before = settled(pids).await;
         let mut idle = Vec::new();
-        for number in 0..CONNECTIONS {
-            let mut line =
-                Line::open(system, address, Seat { role: Role::Idle, number, slots: 1, durable: false }).await?;
+        for number in 0..count {
+            let seat = Seat { role: Role::Idle, number, slots: 1, durable: false };
+            let mut line = Connection::open_by(talks, address, seat).await?;
             line.rest();
             idle.push(line);
         }
-        let bytes = per(settled(pids).await, before, CONNECTIONS);
+        let bytes = per(settled(pids).await, before, count);
         Ok(Figures { connection_bytes: Some(bytes), ..Figures::default() })
     })
 }
@@ -44,7 +49,7 @@ pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> 
 pub(crate) fn messages(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
     in_time(async {
         let seat = Seat { role: Role::Producer, number: 0, slots: IN_FLIGHT, durable: false };
-        let mut line = Line::open(system, address, seat).await?;
+        let mut line = Connection::open(system, address, seat).await?;
         let before = settled(pids).await;
         fill(&mut line, MESSAGES, IN_FLIGHT).await?;
         let bytes = per(settled(pids).await, before, MESSAGES);
@@ -57,7 +62,7 @@ fn in_time(work: impl Future<Output = Result<Figures>>) -> Result<Figures> {
 }
 
 /// Sends messages, with so many in flight, and waits until all are stored.
-pub(crate) async fn fill(line: &mut Line, count: u32, in_flight: u32) -> Result<()> {
+pub(crate) async fn fill(line: &mut Connection, count: u32, in_flight: u32) -> Result<()> {
     let body = [7; BODY];
     let (mut sent, mut stored) = (0, 0);
     while stored < count {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use turno_proto::model::{Delivery, Slots};
-use turno_proto::native::{Connect, Frame, Header, Kind, Outgoing, Raw, Register, VERSION, encode, flags, split};
+use turno_proto::native::{Connect, Frame, Header, Kind, Raw, RawOutgoing, Register, VERSION, encode, flags, split};
 
 use crate::talk::{Role, Seat, Seen, Talk};
 
@@ -59,7 +59,7 @@ impl Talk for Native {
     }
 
     fn put(&mut self, tag: u32, body: &[u8], out: &mut Vec<u8>) {
-        let message = Outgoing::new(tag, 0, Raw { headers: false, bytes: body });
+        let message = RawOutgoing::new(tag, 0, Raw { headers: false, bytes: body });
         let frame = if self.seat.role == Role::Producer { Frame::Send(message) } else { Frame::Request(message) };
         encode(&frame, out);
     }
@@ -125,7 +125,7 @@ mod tests {
     fn a_worker_of_the_relay_echoes() {
         let mut asked = Vec::new();
         let raw = Raw { headers: false, bytes: b"body" };
-        encode(&Frame::Request(Outgoing::new(8, 5, raw)), &mut asked);
+        encode(&Frame::Request(RawOutgoing::new(8, 5, raw)), &mut asked);
         let (said, seen) = feed(|| Native::new(true, seat(Role::Worker)), &asked);
         assert_eq!(seen, [Seen::Taken]);
         let mut wanted = Vec::new();

@@ -1,4 +1,4 @@
-//! What the user typed, turned into options. Nothing here runs anything.
+//! Arguments, turned into options. Nothing here runs anything.
 
 use clap::{Args, Parser, Subcommand};
 use turno_proto::model::limits::ROUTERS_MAX;
@@ -13,34 +13,34 @@ use crate::{chart, farm, growth, log, overload, rules};
 /// right beside it. Timings belong here and never into tests.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench", args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-pub(crate) struct Wanted {
+pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(crate) works: Options,
+    pub(crate) works: WorkOptions,
     #[command(subcommand)]
     pub(crate) other: Option<Other>,
 }
 
-/// What is measured only when it is named.
+/// Measurements that run only when they are named.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Other {
     /// No-op tasks of job arrays, durable, by 64 protocol workers without processes; fails at a missed bar
     #[command(name = "W9")]
-    Farm(farm::Options),
+    Farm(farm::FarmOptions),
     /// CPU per request when workers, queues, waiting requests or bodies become many times more; fails if one grows by more
     /// than a quarter
-    Growth(growth::Options),
+    Growth(growth::GrowthOptions),
     /// Three times the sustainable rate, and peers that stop reading; fails at a missed bar
-    Overload(overload::Options),
+    Overload(overload::OverloadOptions),
     #[command(flatten)]
-    Rule(rules::Wanted),
+    Rule(rules::RuleCommand),
     /// The store and its group committer beside a plain loop of write and fdatasync with the same bytes
-    Log(log::Options),
+    Log(log::LogOptions),
     /// Writes drawings and tables of docs/explanation/performance.md from reports
-    Chart(chart::Options),
+    Chart(chart::ChartOptions),
 }
 
 #[derive(Args, Debug, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct WorkOptions {
     #[arg(value_enum, default_values_t = Work::ALL)]
     pub(crate) works: Vec<Work>,
     /// Beside NATS, libzmq, Redis, Gearman, beanstalkd and RabbitMQ too; installs their Debian packages if they are missing
@@ -56,12 +56,12 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
-    pub(crate) server: Server,
+    pub(crate) server: ServerOptions,
 }
 
 /// How the Turno server runs, and where its figures go.
 #[derive(Args, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
+pub(crate) struct ServerOptions {
     /// Of the Turno server
     #[arg(long, default_value_t = 1, value_parser = routers)]
     pub(crate) routers: usize,
@@ -86,20 +86,20 @@ mod tests {
 
     use super::*;
 
-    fn parse(line: &str) -> Option<Wanted> {
-        Wanted::try_parse_from(["bench"].into_iter().chain(line.split_whitespace())).ok()
+    fn parse(line: &str) -> Option<Arguments> {
+        Arguments::try_parse_from(["bench"].into_iter().chain(line.split_whitespace())).ok()
     }
 
     #[test]
     fn the_definition_is_sound() {
-        Wanted::command().debug_assert();
+        Arguments::command().debug_assert();
     }
 
     #[test]
     fn nothing_means_all_works_seven_times() {
-        let server = Server { routers: 1, json: None };
+        let server = ServerOptions { routers: 1, json: None };
         let works = Work::ALL.to_vec();
-        let all = Options { works, peers: false, runs: 7, pending: 1_000_000, seed: None, server };
+        let all = WorkOptions { works, peers: false, runs: 7, pending: 1_000_000, seed: None, server };
         assert_eq!(parse("").unwrap().works, all);
         assert_eq!(parse("--peers W2 --routers 2 W7").unwrap().works.works, [Work::W2, Work::W7]);
     }
@@ -117,6 +117,7 @@ mod tests {
             "growth --rounds 0",
             "broadcast purge",
             "cancel cost",
+            "zeromq W2",
             "W9 --jobs 0",
             "W9 --tasks 1000001",
             "chart",

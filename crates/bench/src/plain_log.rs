@@ -18,7 +18,7 @@ const FILE_BYTES: usize = 64 << 20;
 const RUN: Duration = Duration::from_millis(1_000);
 /// Bytes after which the store goes round in its files.
 const ROUND_BYTES: usize = 3 * FILE_BYTES;
-/// What a record of the store holds beside a body: flags, numbers and times, and the name of the queue.
+/// Bytes of a record of the store beside the body: flags, numbers and times, and the name of the queue.
 const BESIDE_BODY: usize = 14 + "bench".len();
 
 /// How often a broker that has ended wrote and synced.
@@ -63,7 +63,7 @@ pub(crate) fn store_rate(folder: &Path, body: usize, messages_per_sync: f64) -> 
         batch.clear();
         for record in first..first + count {
             batch.put(Space(1), RecordNo(record), &value);
-            // What the batch before this one put; there is nothing to forget at first.
+            // Deletes the records of the batch before this one; at first there are none.
             if record > count {
                 batch.delete(RecordNo(record - count));
             }

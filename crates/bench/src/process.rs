@@ -1,4 +1,4 @@
-//! What the process table says about a server: all that it started counts as it.
+//! Figures of a server from the process table: its child processes count too.
 
 use std::collections::BTreeMap;
 

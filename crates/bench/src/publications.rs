@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use turno_engine::{
-    ArchiveEffect, Deliver, DiskEffect, Engine, Event, EventRef, HostEffect, Input, Lent, Listener, PeerEffect, Peers,
-    Put, Settings, Sink,
+    ArchiveEffect, Deliver, DiskEffect, Engine, Event, EventRef, HostEffect, Input, Lent, Listener, PeerEffect,
+    PeerSink, Put, Settings, Sink,
 };
 use turno_proto::model::{ConnId, Filter, Mono, Payload, Topic};
 
@@ -26,7 +26,7 @@ const EACH: u32 = 1_000;
 #[derive(Debug, Default)]
 struct Found(u64);
 
-impl Peers for Found {
+impl PeerSink for Found {
     fn deliver(&mut self, _: Deliver<Lent<'_>>) {}
 
     fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
@@ -104,7 +104,7 @@ const fn conn(index: u32) -> ConnId {
     ConnId { index, generation: 0 }
 }
 
-/// What is published.
+/// The topic of a device.
 fn topic(device: u32) -> String {
     format!("area.{}.device.{device}.state", device % AREAS)
 }

@@ -22,7 +22,7 @@ use crate::tasks::block_on;
 const READ_BYTES: usize = 64 * 1024;
 const FRAME_MAX: usize = 16 * 1024 * 1024;
 
-struct Line {
+struct RelayConnection {
     write_end: Rc<OwnedWriteHalf>,
     partial: Vec<u8>,
     out: Vec<u8>,
@@ -31,7 +31,7 @@ struct Line {
 
 #[derive(Default)]
 struct State {
-    lines: Vec<Option<Line>>,
+    lines: Vec<Option<RelayConnection>>,
     workers: Vec<usize>,
     turn: usize,
     dirty: Vec<usize>,
@@ -59,7 +59,7 @@ pub(crate) fn run() -> Result<()> {
             let mut state = relay.state.borrow_mut();
             let index = state.lines.len();
             let write_end = Rc::new(write_end);
-            state.lines.push(Some(Line { write_end, partial: Vec::new(), out: Vec::new(), dirty: false }));
+            state.lines.push(Some(RelayConnection { write_end, partial: Vec::new(), out: Vec::new(), dirty: false }));
             drop(state);
             tokio::task::spawn_local(read_for_ever(Rc::clone(&relay), index, read_end));
         }

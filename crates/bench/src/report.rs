@@ -1,4 +1,4 @@
-//! What a run found, as it is written with `--json`: charts and documents are drawn from it, so names here are kept.
+//! The report of a run, as it is written with `--json`: charts and documents are drawn from it, so names here are kept.
 //! Figures that were not measured are left out.
 
 use std::array;
@@ -12,9 +12,9 @@ use crate::machine::machine;
 use crate::spread::Spread;
 
 /// Changes when a name or a meaning does.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// What every report begins with.
+/// The head of every report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) format: u32,
@@ -100,7 +100,7 @@ pub(crate) struct Round {
     pub(crate) relay: Option<Figures>,
 }
 
-/// What is measured. Units are in the names.
+/// Measured figures. Units are in the names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Figures {
@@ -123,10 +123,10 @@ pub(crate) struct Figures {
     /// From the kill of a worker to the last of its messages at another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) takeover_ms: Option<f64>,
-    /// What a plain log stores with batches of Turno's size, beside Turno.
+    /// The rate of a plain log with batches of Turno's size, beside Turno.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plain_log_per_s: Option<f64>,
-    /// What the store alone takes with such batches.
+    /// The rate of the store alone with such batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) store_per_s: Option<f64>,
     /// That size.
@@ -153,7 +153,7 @@ pub(crate) struct Figures {
     /// From the start of a broker with all of them to the moment it is ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) restart_s: Option<f64>,
-    /// What is on the disk beyond twice the bytes of live messages, after a drain.
+    /// Bytes on the disk beyond twice those of live messages, after a drain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disk_spare_bytes: Option<f64>,
 }
@@ -230,7 +230,7 @@ pub(crate) fn write(file: Option<&str>, report: &impl Serialize) -> Result<()> {
     std::fs::write(file, serde_json::to_string_pretty(report)? + "\n").with_context(|| format!("cannot write {file}"))
 }
 
-/// What a figure must keep to.
+/// The bound of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bound {
     AtMost(f64),

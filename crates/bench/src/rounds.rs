@@ -5,25 +5,25 @@ use std::array;
 use std::io::IsTerminal as _;
 
 use crate::budget;
-use crate::options::Options;
+use crate::options::WorkOptions;
 use crate::peers::install;
 use crate::report::{Fairness, Figures, Ratios, Round, SystemResult, WorkResult};
 use crate::spread::Spread;
 use crate::system::System;
 use crate::works::{Work, measure};
 
-/// What the relay must be ahead of Redis by in W2, or it is no limit.
+/// The ratio by which the relay must be ahead of Redis in W2, or it is no limit.
 const RELAY_OVER_REDIS: f64 = 2.2;
 
-/// What one system gave so far.
+/// The results of one system so far.
 struct Entry {
     system: System,
     rounds: Vec<Round>,
     failure: Option<String>,
 }
 
-/// Runs all rounds of one work. Anyone who fails once is left out from then on, and the reason kept.
-pub(crate) fn run(work: Work, systems: &[System], options: &Options, dice: &mut Rng) -> WorkResult {
+/// Runs all rounds of one work. A system that fails once is left out from then on, and the reason kept.
+pub(crate) fn run(work: Work, systems: &[System], options: &WorkOptions, dice: &mut Rng) -> WorkResult {
     let runs = work.rounds(options.runs);
     let suited = systems.iter().filter(|system| work.suits(**system));
     let mut entries: Vec<Entry> =
@@ -69,7 +69,7 @@ fn progress(text: &str) {
 fn measure_beside_relay(
     work: Work,
     system: System,
-    options: &Options,
+    options: &WorkOptions,
     dice: &mut Rng,
 ) -> anyhow::Result<(Figures, Option<Figures>)> {
     let measure = |system| measure(work, system, options);

@@ -36,29 +36,45 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// Where job workers find Turno's foreman.
     pub(crate) foreman: SocketAddr,
+    /// Where ZeroMQ programs find Turno, one address for each endpoint that listens.
+    pub(crate) zmq: Vec<SocketAddr>,
     /// On the file system that the build is on: where folders for passing things usually are may be no disk.
     pub(crate) data: PathBuf,
 }
 
 impl Server {
-    /// Starts it on a free port; `pinned` to the first core. Turno's settings are names and values of its environment;
-    /// the others know none. It takes connections once this returns.
+    /// Starts it on a free port; `pinned` to the first core. Settings are names and values of its environment; those that
+    /// it does not know change nothing. It takes connections once this returns.
     pub(crate) fn start(system: System, pinned: bool, keeps: Keeps, settings: &[(&str, String)]) -> Result<Self> {
+        let mut server = Self::in_new_folder()?;
+        if keeps == Keeps::Disk {
+            check_is_disk(&server.data)?;
+        }
+        match system {
+            System::Relay | System::Turno => drop(server.start_own(system, pinned, keeps, settings)?),
+            peer => server.start_peer(peer, pinned, keeps, settings)?,
+        }
+        Ok(server)
+    }
+
+    /// Turno's, with a configuration file beside the settings.
+    pub(crate) fn configured(pinned: bool, configuration: &str, settings: &[(&str, String)]) -> Result<Self> {
+        let mut server = Self::in_new_folder()?;
+        let file = server.data.join("turno.toml");
+        std::fs::write(&file, configuration)?;
+        let settings = [settings, &[("TURNO_CONFIG", file.display().to_string())]].concat();
+        server.start_own(System::Turno, pinned, Keeps::ByDefault, &settings)?;
+        Ok(server)
+    }
+
+    /// One that is not started. Whatever goes wrong from here on, what was started is ended.
+    fn in_new_folder() -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let data = std::env::current_exe()?.with_file_name(format!("bench-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&data)?;
-        if keeps == Keeps::Disk {
-            check_is_disk(&data)?;
-        }
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        // Whatever goes wrong from here on, what was started is ended.
-        let mut server = Self { children: Vec::new(), address: unknown, foreman: unknown, data };
-        match system {
-            System::Relay | System::Turno => drop(server.start_own(system, pinned, keeps, settings)?),
-            peer => server.start_peer(peer, pinned, keeps)?,
-        }
-        Ok(server)
+        Ok(Self { children: Vec::new(), address: unknown, foreman: unknown, zmq: Vec::new(), data })
     }
 
     /// Ends Turno's server without a warning and starts it again with what it had. How long it took until it was ready.
@@ -116,7 +132,11 @@ impl Server {
             line.trim().to_owned()
         } else {
             let ready: serde_json::Value = serde_json::from_str(&line).context("the broker's ready line")?;
+            if let Some(why) = ready["error"]["message"].as_str() {
+                bail!("the broker does not start: {why}");
+            }
             self.foreman = ready["foreman"].as_str().context("a foreman's address")?.parse()?;
+            self.zmq = zmq_addresses(&ready["zmq"])?;
             ready["native"].as_str().context("a native address")?.to_owned()
         };
         self.address = address.parse()?;
@@ -124,7 +144,7 @@ impl Server {
     }
 
     /// Peers are told where to listen, and are there once they do.
-    fn start_peer(&mut self, system: System, pinned: bool, keeps: Keeps) -> Result<()> {
+    fn start_peer(&mut self, system: System, pinned: bool, keeps: Keeps, settings: &[(&str, String)]) -> Result<()> {
         let [port, mapper, other] = free_ports()?;
         self.address.set_port(port);
         let launch = Launch {
@@ -138,6 +158,7 @@ impl Server {
         for mut command in peers::commands(system, &launch) {
             let output = File::options().create(true).append(true).open(&log)?;
             command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).current_dir(&self.data);
+            command.envs(settings.iter().map(|(name, value)| (name, value)));
             let started = command.spawn();
             self.children.push(started.with_context(|| format!("cannot start the server of {system}"))?);
         }
@@ -170,6 +191,15 @@ impl Drop for Server {
         // Nothing hangs on a folder that stays behind.
         let _ = std::fs::remove_dir_all(&self.data);
     }
+}
+
+/// The addresses of endpoints, as the ready line has them.
+fn zmq_addresses(listed: &serde_json::Value) -> Result<Vec<SocketAddr>> {
+    let of = |one: &serde_json::Value| {
+        let address = one.as_str().and_then(|text| text.strip_prefix("tcp://")).context("an address of TCP")?;
+        anyhow::Ok(address.parse()?)
+    };
+    listed.as_array().context("a list of endpoints")?.iter().map(of).collect()
 }
 
 /// A file system in memory would make any sync a matter of nothing.

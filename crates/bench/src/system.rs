@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Who is at the other end.
+/// The system that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum System {
     Relay,

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::line::Line;
+use crate::line::Connection;
 use crate::memory::fill;
 use crate::report::Figures;
 use crate::spread::median;
@@ -26,7 +26,8 @@ const KILL_MAX: Duration = Duration::from_secs(30);
 pub(crate) fn hold(system: System, address: SocketAddr) -> Result<()> {
     block_on(async {
         let mut line =
-            Line::open(system, address, Seat { role: Role::Holder, number: 1, slots: HELD, durable: false }).await?;
+            Connection::open(system, address, Seat { role: Role::Holder, number: 1, slots: HELD, durable: false })
+                .await?;
         println!("ready");
         take_all(&mut line).await?;
         println!("holding");
@@ -58,11 +59,13 @@ async fn kill_one(system: System, address: SocketAddr) -> Result<f64> {
     let mut said = BufReader::new(holder.stdout.take().context("piped")?).lines();
     said.next_line().await?.context("the worker to be killed did not start")?;
     let mut producer =
-        Line::open(system, address, Seat { role: Role::Producer, number: 0, slots: HELD, durable: false }).await?;
+        Connection::open(system, address, Seat { role: Role::Producer, number: 0, slots: HELD, durable: false })
+            .await?;
     fill(&mut producer, HELD, HELD).await?;
     said.next_line().await?.context("the worker to be killed did not take its messages")?;
     let mut other =
-        Line::open(system, address, Seat { role: Role::Consumer, number: 2, slots: HELD, durable: false }).await?;
+        Connection::open(system, address, Seat { role: Role::Consumer, number: 2, slots: HELD, durable: false })
+            .await?;
     // It asks for work, is told that there is none, and waits like a worker of an ordinary day.
     let idle = async {
         loop {
@@ -75,7 +78,7 @@ async fn kill_one(system: System, address: SocketAddr) -> Result<f64> {
     let begun = kill(&mut holder)?;
     take_all(&mut other).await?;
     let millis = begun.elapsed().as_secs_f64() * 1e3;
-    // What was settled last must be known to be settled before the next worker comes.
+    // The last settlement must be confirmed before the next worker comes.
     other.flush().await?;
     holder.wait().await?;
     Ok(millis)
@@ -87,7 +90,7 @@ fn kill(holder: &mut Child) -> Result<Instant> {
     Ok(begun)
 }
 
-async fn take_all(line: &mut Line) -> Result<()> {
+async fn take_all(line: &mut Connection) -> Result<()> {
     let mut taken = 0;
     loop {
         taken += line.seen.drain(..).filter(|seen| *seen == Seen::Taken).count();

@@ -1,4 +1,4 @@
-//! What the load needs of a system's wire: bytes in, bytes and happenings out. No sockets here, so that every system is
+//! The interface of a load to a system's protocol: bytes in, bytes and events out. No sockets here, so that every system is
 //! driven by the same loop with the same batching, and so that tests can cut the bytes anywhere.
 
 use anyhow::{Result, bail};
@@ -6,8 +6,9 @@ use anyhow::{Result, bail};
 use crate::native::Native;
 use crate::peers;
 use crate::system::System;
+use crate::zmtp::{Mechanism, ZmtpTalk};
 
-/// What an end of a connection is there for.
+/// The role of an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Connected and greeted, then silent.
@@ -36,7 +37,7 @@ pub(crate) struct Seat {
     pub(crate) durable: bool,
 }
 
-/// What happened.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// The opening is over; the end can do what its role says.
@@ -64,12 +65,15 @@ pub(crate) trait Talk {
     fn pause(&mut self, _out: &mut Vec<u8>) {}
 }
 
+/// How the ends of a load speak.
+pub(crate) type Talks<'a> = &'a dyn Fn(Seat) -> Box<dyn Talk>;
+
 /// The right words for one end of a connection to `system`.
 pub(crate) fn talk(system: System, seat: Seat) -> Box<dyn Talk> {
     match system {
         System::Relay | System::Turno => Box::new(Native::new(system == System::Relay, seat)),
         System::Nats => Box::new(peers::nats::Nats::new(seat)),
-        System::Zmq => Box::new(peers::zmq::Zmq::new(seat)),
+        System::Zmq => Box::new(ZmtpTalk::new(seat, peers::zmq::Letters, Mechanism::Null)),
         System::Redis => Box::new(peers::redis::Redis::new(seat)),
         System::Gearman => Box::new(peers::gearman::Gearman::new(seat)),
         System::Beanstalkd => Box::new(peers::beanstalkd::Beanstalkd::new(seat)),
@@ -80,7 +84,7 @@ pub(crate) fn talk(system: System, seat: Seat) -> Box<dyn Talk> {
 /// Bytes of an [`address`].
 pub(crate) const ADDRESS_LEN: usize = 8;
 
-/// Who asked and what for, in front of the body where a wire has no place of its own for it.
+/// Caller and request, in front of the body where a protocol has no place of its own for them.
 pub(crate) fn address(number: u32, tag: u32) -> [u8; ADDRESS_LEN] {
     (u64::from(number) << 32 | u64::from(tag)).to_be_bytes()
 }

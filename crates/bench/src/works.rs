@@ -8,9 +8,9 @@ use clap::ValueEnum;
 use crate::backlog;
 use crate::beside::Beside;
 use crate::fanout::SUBSCRIBERS;
-use crate::load::Shape;
+use crate::load::LoadShape;
 use crate::memory::BODY;
-use crate::options::Options;
+use crate::options::WorkOptions;
 use crate::plain_log;
 use crate::report::Figures;
 use crate::server::{Keeps, Server, program, routers};
@@ -112,8 +112,8 @@ impl Work {
         if self == Self::W6 { 1 } else { runs }
     }
 
-    pub(crate) fn shape(self) -> Option<Shape> {
-        let plain = Shape {
+    pub(crate) fn shape(self) -> Option<LoadShape> {
+        let plain = LoadShape {
             clients: 1,
             in_flight: 1,
             workers: 1,
@@ -124,20 +124,20 @@ impl Work {
             warm_up: 0.3,
             seconds: 1.5,
         };
-        let queue = Shape { clients: 4, in_flight: 256, workers: 4, slots: 256, sends: true, ..plain };
+        let queue = LoadShape { clients: 4, in_flight: 256, workers: 4, slots: 256, sends: true, ..plain };
         match self {
             Self::W1 => Some(plain),
-            Self::W2 => Some(Shape { clients: 10, in_flight: 10, workers: 10, slots: 10, ..plain }),
+            Self::W2 => Some(LoadShape { clients: 10, in_flight: 10, workers: 10, slots: 10, ..plain }),
             Self::W3 => Some(queue),
             // A log becomes longer first, and goes round in its files later: what counts is later.
-            Self::W4 => Some(Shape { durable: true, warm_up: 2.5, ..queue }),
+            Self::W4 => Some(LoadShape { durable: true, warm_up: 2.5, ..queue }),
             Self::W5 | Self::W6 | Self::W7 => None,
         }
     }
 }
 
 /// One round of one system. For a rate of queues the relay stands with what it can do, which is requests.
-pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<Figures> {
+pub(crate) fn measure(work: Work, system: System, options: &WorkOptions) -> Result<Figures> {
     let settings = [routers(options.server.routers)];
     let start = |keeps| Server::start(system, work == Work::W1, keeps, &settings);
     let load = |kind, keeps| load_on(&start(keeps)?, kind, system, false, None);
@@ -182,7 +182,7 @@ pub(crate) fn measure(work: Work, system: System, options: &Options) -> Result<F
     }
 }
 
-/// What the limit can do: the measure of all that is no request itself.
+/// The rate of the raw relay: the measure of all works without requests.
 pub(crate) fn relay_requests() -> Result<Figures> {
     shaped_load(&Server::start(System::Relay, false, Keeps::ByDefault, &[])?, Work::W2, System::Relay)
 }
@@ -228,7 +228,7 @@ pub(crate) fn load_on(
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?.wait_with_output()?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
-        bail!("{}", text.lines().last().unwrap_or("the load failed without a word"));
+        bail!("{}", text.lines().last().unwrap_or("the load failed without output"));
     }
     serde_json::from_slice(&output.stdout).context("the load's figures")
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tracing::{error, warn};
-use turno_engine::{Deliver, Drained, Engine, Event, Input, Lent, Listener, PeerEffect, Peers};
+use turno_engine::{Deliver, Drained, Engine, Event, Input, Lent, Listener, PeerEffect, PeerSink};
 use turno_proto::model::{Code, ConnId, limits};
 
 use super::connections::{Door, EngineHandle as _, LocalEngine, RingReport};
 use super::keeper::Keep as _;
 use super::log_limit;
-use super::ringways::{RingWays, dials_for};
+use super::ring_routes::{RingRoutes, dials_for};
 use super::router::{Letter, RouterThread, Stream, Workplace};
 use super::tasks::Tasks;
 use super::timer::Timer;
@@ -31,12 +31,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The engine, and the way to the routers.
 #[derive(Debug)]
 pub(super) struct Dispatcher {
-    state: RefCell<State>,
+    state: RefCell<DispatcherState>,
     workplace: Workplace,
     pub(super) timer: Timer,
     /// The engine said that the drain is over.
     pub(super) drained: Notify,
-    /// The node of the ring has something to say to anyone who runs the broker.
+    /// The node of the ring has a report for the broker's operator.
     pub(super) ring: Notify,
     /// A router ended as it was told to.
     finished: Notify,
@@ -44,7 +44,7 @@ pub(super) struct Dispatcher {
 }
 
 #[derive(Debug)]
-struct State {
+struct DispatcherState {
     engine_handle: LocalEngine,
     out: Outward,
     routers: Vec<RouterThread>,
@@ -60,7 +60,7 @@ struct Outward {
     copies: u32,
     /// Targets of links that a router was told to dial, and nobody has heard of what came of it.
     dialling: BTreeSet<u32>,
-    ring: RingWays,
+    ring: RingRoutes,
 }
 
 /// Letters for one router.
@@ -75,9 +75,9 @@ impl Dispatcher {
     pub(super) fn start(engine_handle: LocalEngine, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
         let mask = (1 << workplace.bits) - 1;
         let by_router = (0..routers).map(|_| Bag::default()).collect();
-        let (dialling, ring) = (BTreeSet::new(), RingWays::default());
+        let (dialling, ring) = (BTreeSet::new(), RingRoutes::default());
         let out = Outward { by_router, mask, copies: 0, dialling, ring };
-        let state = State { engine_handle, out, routers: Vec::new(), running: routers };
+        let state = DispatcherState { engine_handle, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
             state: RefCell::new(state),
@@ -155,20 +155,20 @@ impl Dispatcher {
         error!(router = number, connections = lost.len(), "a network thread failed; its connections are closed");
         self.handle_all(lost.into_iter().map(|conn| Input::Disconnected { conn }));
         let dialled: Vec<u32> = {
-            let State { out, routers, .. } = &*self.state.borrow();
+            let DispatcherState { out, routers, .. } = &*self.state.borrow();
             let its = |target: &&u32| dials_for(**target, routers.len()) == number as usize;
             out.dialling.iter().filter(its).copied().collect()
         };
         self.handle_all(dialled.into_iter().map(|target| Input::DialFailed { target, code: Code::LinkDown }));
         let ring = {
-            let State { out, routers, .. } = &*self.state.borrow();
+            let DispatcherState { out, routers, .. } = &*self.state.borrow();
             out.ring.lost_with(number, mask, routers.len())
         };
         self.handle_all(ring.into_iter());
         loop {
             match RouterThread::start(number, &self.workplace) {
                 Ok((router, ended)) => {
-                    let State { out, routers, .. } = &mut *self.state.borrow_mut();
+                    let DispatcherState { out, routers, .. } = &mut *self.state.borrow_mut();
                     router.letters.post(&mut out.ring.first_letters(), 0);
                     routers[number as usize] = router;
                     return ended;
@@ -191,7 +191,7 @@ impl Dispatcher {
 
     fn handle_some(&self, mut inputs: impl Iterator<Item = Input>, budget: &mut Budget) {
         let mut state = self.state.borrow_mut();
-        let State { engine_handle, out, routers, .. } = &mut *state;
+        let DispatcherState { engine_handle, out, routers, .. } = &mut *state;
         let now = self.workplace.clock.now();
         engine_handle.share_memory(&self.workplace.meter);
         while !budget.is_spent()
@@ -221,7 +221,7 @@ impl Dispatcher {
         }
     }
 
-    /// What the node of the ring said to anyone who runs the broker, since the last call.
+    /// Reports of the ring's node for the broker's operator, since the last call.
     pub(super) fn take_ring_reports(&self) -> Vec<RingReport> {
         self.state.borrow_mut().engine_handle.take_ring_reports()
     }
@@ -257,7 +257,7 @@ impl Dispatcher {
         with(&mut self.state.borrow_mut().engine_handle)
     }
 
-    /// Lets every router write its last words, and waits for their ends.
+    /// Lets every router write its last frames, and waits for their ends.
     pub(super) async fn finish(&self) {
         for router in &self.state.borrow().routers {
             router.letters.post(&mut vec![Letter::Finish], 0);
@@ -297,7 +297,7 @@ impl Outward {
     }
 }
 
-impl Peers for Outward {
+impl PeerSink for Outward {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         self.post(deliver.conn, PeerEffect::Deliver(deliver.into_owned()));
     }
@@ -334,7 +334,7 @@ mod tests {
     use turno_proto::model::admin::AdminCall;
     use turno_proto::model::link::BrokerId;
     use turno_proto::model::{Limits, Payload};
-    use turno_proto::native::{Config, Connect, Credentials, Frame, Identity, Kind, VERSION, encode, split};
+    use turno_proto::native::{Config, Connect, Frame, GreetingCredentials, Identity, Kind, VERSION, encode, split};
 
     use super::*;
     use crate::archive::Archivist;
@@ -360,7 +360,7 @@ mod tests {
     fn links() -> LinkSettings {
         let (broker, name) = (BrokerId::new(1), "b".to_owned());
         let identity = Identity { broker, name, program: String::new(), frame_bytes_max: 1 << 20 };
-        LinkSettings { credentials: Credentials::new(identity, None), nonces: Nonces::System }
+        LinkSettings { credentials: GreetingCredentials::new(identity, None), nonces: Nonces::System }
     }
 
     fn runtime() -> LocalRuntime {

@@ -19,7 +19,7 @@ pub enum ServeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// The address that failed.
         address: SocketAddr,
         /// The system's reason.
         source: io::Error,
@@ -29,7 +29,7 @@ pub enum ServeError {
     RingListen {
         /// The broker's number.
         sid: Sid,
-        /// The address.
+        /// The address that failed.
         address: SocketAddr,
         /// The system's reason.
         source: io::Error,
@@ -39,9 +39,9 @@ pub enum ServeError {
     Ring {
         /// The broker's number.
         sid: Sid,
-        /// Whom it was to join at, HOST:PORT.
+        /// The member to join at, HOST:PORT.
         next: Option<String>,
-        /// Why.
+        /// The reason.
         code: Code,
     },
     /// No member told a number that is free.
@@ -49,7 +49,7 @@ pub enum ServeError {
     NoSid {
         /// The member that was asked.
         next: String,
-        /// Why.
+        /// The reason.
         code: Code,
     },
     /// It listens on no address, and there is no Unix socket.
@@ -67,7 +67,7 @@ pub enum ServeError {
     /// Something in the data directory cannot be made or opened.
     #[error("cannot {doing} {}: {source}", path.display())]
     Data {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// On what.
         path: PathBuf,
@@ -77,25 +77,25 @@ pub enum ServeError {
     /// The store cannot be opened.
     #[error("cannot open the store in {}: {}", directory.display(), with_causes(source))]
     Store {
-        /// Its directory.
+        /// The directory of the store.
         directory: PathBuf,
-        /// What the store says.
+        /// The store's error.
         source: StoreError,
     },
     /// The archive cannot be opened.
     #[error("cannot open the archive in {}: {}", directory.display(), with_causes(source))]
     Archive {
-        /// Its directory.
+        /// The directory of the archive.
         directory: PathBuf,
-        /// What it says.
+        /// The error of opening it.
         source: OpenError,
     },
     /// The store failed under the running broker.
     #[error("the store in {} failed: {}", directory.display(), with_causes(source))]
     StoreFailed {
-        /// Its directory.
+        /// The directory of the store.
         directory: PathBuf,
-        /// What the store says.
+        /// The store's error.
         source: StoreError,
     },
     /// A task of the broker panicked.
@@ -104,7 +104,7 @@ pub enum ServeError {
     /// The system refused what every broker needs.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -112,7 +112,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// The stated outcome.
+    /// The code of the error.
     pub fn code(&self) -> Code {
         match self {
             Self::Listen { source, .. } | Self::RingListen { source, .. }

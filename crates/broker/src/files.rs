@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 
-/// What a program needs besides what it is asked for.
+/// Open files that a program needs beside its connections.
 const OTHERS: u64 = 128;
 
 /// As many open files as the system allows without asking anyone.

@@ -33,15 +33,14 @@
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
 //! engine's; inputs and effects travel by batches through a `mailbox`.
 //!
-//! What tasks leave behind goes to the [`archive`] and its own thread. What must outlive the broker goes to the [`keeper`]
-//! beside the engine, and comes back as an input once it is on disk.
+//! Output and files of tasks go to the [`archive`] and its own thread. Durable records go to the [`keeper`]
+//! beside the engine, and come back as an input once they are on disk.
 
 pub mod archive;
 mod clock;
 pub mod config;
 pub mod connections;
 mod data;
-mod diary;
 mod dispatcher;
 mod embedded;
 mod error;
@@ -52,13 +51,14 @@ mod listen;
 mod log_limit;
 mod mailbox;
 mod memory;
+mod operator_log;
 mod ring;
-mod ringways;
+mod ring_routes;
 mod router;
 mod run;
 mod settings;
-mod shell;
 mod tasks;
+mod threads;
 mod timer;
 mod turn;
 mod zmq;

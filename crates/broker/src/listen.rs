@@ -12,10 +12,10 @@ use turno_proto::model::limits::LINK_DIAL_MS;
 
 use super::connections::Door;
 use super::error::ServeError;
-use super::log_limit::{self, Kind};
+use super::log_limit::{self, LogKind};
 use super::router::{Stream, connect_within};
 use super::run::listen_on;
-use super::shell::Shell;
+use super::threads::Shell;
 use super::zmq::{Endpoint, ZmqAddress, ZmqEndpoint};
 
 /// How long to wait before a ZeroMQ program is dialled: at first, at most, and after it was reached.
@@ -135,7 +135,7 @@ pub(super) async fn dial_zmq(shell: Shell, endpoint: Arc<Endpoint>, place: u16) 
             }
             Err(error) => {
                 if pause < DIAL_PAUSE_MAX {
-                    info!(address, %error, "cannot connect to a ZeroMQ program, trying on");
+                    info!(address, %error, "cannot connect to a ZeroMQ program; retrying");
                 }
                 pause = (2 * pause).min(DIAL_PAUSE_MAX);
             }
@@ -147,7 +147,7 @@ async fn welcome(shell: &Shell, accepted: io::Result<(Stream, String)>, door: Do
     match accepted {
         Ok((stream, address)) => shell.place(stream, address, door),
         Err(error) => {
-            if log_limit::admits(Kind::Accept) {
+            if log_limit::admits(LogKind::Accept) {
                 let advice = advice(&error);
                 warn!(%error, advice, "cannot accept a connection");
             }
@@ -156,7 +156,7 @@ async fn welcome(shell: &Shell, accepted: io::Result<(Stream, String)>, door: Do
     }
 }
 
-/// What helps, where something does.
+/// The advice, if there is one.
 fn advice(error: &io::Error) -> Option<&'static str> {
     let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
     matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))

@@ -10,7 +10,7 @@ use turno_proto::model::limits::{LOG_LINES_MAX, LOG_WINDOW_MS};
 
 /// A kind of line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LogKind {
     Accept,
     Link,
     LinkQueue,
@@ -22,30 +22,30 @@ pub(super) enum Kind {
     TurnedAway,
 }
 
-const KINDS: [(Kind, &str); 9] = [
-    (Kind::Accept, "cannot accept a connection"),
-    (Kind::Link, "a link came up or went down"),
-    (Kind::LinkQueue, "cannot open a queue over a link"),
-    (Kind::LinkRefused, "a link was refused"),
-    (Kind::Lost, "a connection was lost immediately"),
-    (Kind::Memory, "closed a connection: memory limit reached"),
-    (Kind::Protocol, "closed a connection after a protocol error"),
-    (Kind::RingRefused, "the ring refused a connection"),
-    (Kind::TurnedAway, "refused a connection"),
+const KINDS: [(LogKind, &str); 9] = [
+    (LogKind::Accept, "cannot accept a connection"),
+    (LogKind::Link, "a link came up or went down"),
+    (LogKind::LinkQueue, "cannot open a queue over a link"),
+    (LogKind::LinkRefused, "a link was refused"),
+    (LogKind::Lost, "a connection was lost immediately"),
+    (LogKind::Memory, "closed a connection: memory limit reached"),
+    (LogKind::Protocol, "closed a connection after a protocol error"),
+    (LogKind::RingRefused, "the ring refused a connection"),
+    (LogKind::TurnedAway, "refused a connection"),
 ];
 
 /// The lines of one kind.
 #[derive(Debug)]
-struct Lines {
+struct LogLines {
     /// When the first of the present window was written.
     since_ms: AtomicU64,
     written: AtomicU64,
     left_out: AtomicU64,
 }
 
-static LINES: [Lines; KINDS.len()] = [const { Lines::new() }; KINDS.len()];
+static LINES: [LogLines; KINDS.len()] = [const { LogLines::new() }; KINDS.len()];
 
-impl Lines {
+impl LogLines {
     const fn new() -> Self {
         Self { since_ms: AtomicU64::new(0), written: AtomicU64::new(0), left_out: AtomicU64::new(0) }
     }
@@ -78,13 +78,13 @@ fn now_ms() -> u64 {
 }
 
 /// Whether a line of that kind may be written now. Ask before making it.
-pub(super) fn admits(kind: Kind) -> bool {
+pub(super) fn admits(kind: LogKind) -> bool {
     LINES[kind as usize].admit(now_ms())
 }
 
 /// A connection was gone before anything came over it.
 pub(super) fn connection_lost(error: &io::Error) {
-    if admits(Kind::Lost) {
+    if admits(LogKind::Lost) {
         warn!(%error, "a connection was lost immediately");
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     /// A flood is a few lines and one count, whenever it ends; then lines are written again.
     #[test]
     fn a_flood_is_a_few_lines_and_a_count() {
-        let lines = Lines::new();
+        let lines = LogLines::new();
         let start = LOG_WINDOW_MS;
         let written = (0..1_244).filter(|at| lines.admit(start + at)).count() as u64;
         assert_eq!(written, LOG_LINES_MAX);

@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// What waits to be taken by another thread, in the order in which it was posted.
+/// Values for another thread, in the order in which they were posted.
 #[derive(Debug)]
 pub(super) struct Mailbox<T> {
-    waiting: Mutex<Waiting<T>>,
+    waiting: Mutex<WaitingLetters<T>>,
     /// Something waits where nothing did.
     arrived: Notify,
     /// Nothing waits any more.
@@ -18,14 +18,14 @@ pub(super) struct Mailbox<T> {
 }
 
 #[derive(Debug)]
-struct Waiting<T> {
+struct WaitingLetters<T> {
     letters: Vec<T>,
     bytes: usize,
 }
 
 impl<T> Mailbox<T> {
     pub(super) fn new() -> Self {
-        let waiting = Mutex::new(Waiting { letters: Vec::new(), bytes: 0 });
+        let waiting = Mutex::new(WaitingLetters { letters: Vec::new(), bytes: 0 });
         Self { waiting, arrived: Notify::new(), emptied: Notify::new() }
     }
 
@@ -80,7 +80,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLetters<T>> {
         // Nothing in here can panic half-way, so what a thread that panicked left behind is whole.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(all, (0..10_000).collect::<Vec<_>>());
     }
 
-    /// Anyone who posts too much waits until it is taken.
+    /// A sender that posts too much waits until it is taken.
     #[test]
     fn a_full_mailbox_has_no_room_until_it_is_emptied() {
         let mailbox = Arc::new(Mailbox::new());

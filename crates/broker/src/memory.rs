@@ -23,6 +23,15 @@ pub struct Meter {
     closed: AtomicU64,
 }
 
+/// Memory for messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Bytes for which there is room now, as far as the counts have come round.
+    pub(crate) free: u64,
+    /// Bytes for which there would be room if nothing else were there.
+    pub(crate) most: u64,
+}
+
 fn read(count: &AtomicU64) -> u64 {
     count.load(Ordering::Relaxed)
 }
@@ -66,8 +75,14 @@ impl Meter {
 
     /// The same for what may be left out: as much as messages do it leaves to frames on their way in.
     pub(super) fn has_spare_room(&self, bytes: u64) -> bool {
-        let kept_free = self.margin + self.frame_share.saturating_sub(self.incoming());
-        self.has_room(bytes.saturating_add(kept_free))
+        bytes <= self.room().free
+    }
+
+    /// Memory that the engine has left for messages.
+    pub(super) fn room(&self) -> Room {
+        let incoming = self.incoming().max(self.frame_share);
+        let taken = read(&self.engine).saturating_add(read(&self.outgoing)).saturating_add(incoming + self.margin);
+        Room { free: self.max.saturating_sub(taken), most: self.max.saturating_sub(self.margin + self.frame_share) }
     }
 
     /// Memory is short: only what cannot wait is still taken.
@@ -91,7 +106,7 @@ impl Meter {
         Bytes::from_owner(Shared { bytes: bytes.into(), meter: Arc::clone(meter) })
     }
 
-    /// What the engine is told.
+    /// The bytes in buffers, for the engine.
     pub(super) fn buffers(&self) -> Buffers {
         let incoming = self.incoming();
         Buffers {
@@ -104,7 +119,7 @@ impl Meter {
         }
     }
 
-    /// What the engine holds.
+    /// Sets the bytes that the engine holds.
     pub(super) fn set_engine(&self, bytes: u64) {
         self.engine.store(bytes, Ordering::Relaxed);
     }
@@ -138,7 +153,7 @@ impl Drop for Shared {
     }
 }
 
-/// What one router's connections hold. It is given back with the router, however that ends.
+/// The bytes of one router's connections. They are given back with the router, however that ends.
 #[derive(Debug)]
 pub(super) struct Account {
     meter: Arc<Meter>,

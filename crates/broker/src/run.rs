@@ -12,7 +12,7 @@ use tracing::{error, info, warn};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::limits;
 use turno_proto::model::link::BrokerId;
-use turno_proto::native::{Config, Credentials, Identity};
+use turno_proto::native::{Config, GreetingCredentials, Identity};
 
 use super::archive::Archivist;
 use super::clock::Clock;
@@ -23,7 +23,7 @@ use super::keeper::{self, Keeper};
 use super::listen::{self, accept_tcp, accept_unix};
 use super::ring::{self, Why};
 use super::settings::Settings;
-use super::shell::Shell;
+use super::threads::Shell;
 use crate::files::{raise_file_limit, too_few_files};
 use crate::zmq::{Endpoints, ZmqAddress, ZmqPlace};
 
@@ -59,7 +59,7 @@ pub struct Ended {
     pub cut_by: Option<i32>,
 }
 
-/// What ends a broker.
+/// The event that ends a broker.
 pub(crate) enum Until {
     /// SIGTERM, SIGINT or SIGHUP (the terminal went away) drains, a second one ends at once.
     Signal,
@@ -152,7 +152,7 @@ pub(super) async fn serve_here(
     };
     let mut opens = Some(opens);
     let mut open = || opens.take().map_or((), |opens| opens());
-    // Who joins a ring is not ready before the ring has taken it in: another member may have its number.
+    // A joining broker is not ready before the ring has accepted it: another member may have its number.
     if settings.ring.as_ref().is_none_or(|ring| ring.next.is_none()) {
         open();
     }
@@ -189,7 +189,7 @@ fn logged(error: ServeError) -> ServeError {
     error
 }
 
-/// Anyone who comes there is let in.
+/// Accepts all connections there.
 fn accept_at(shell: &Shell, listeners: impl IntoIterator<Item = TcpListener>, door: Door) {
     for listener in listeners {
         shell.spawn(accept_tcp(shell.clone(), listener, door));
@@ -256,7 +256,7 @@ fn engine_of(
     Ok((engine, Some(keeper), wire))
 }
 
-/// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; anyone who comes new
+/// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; a new client
 /// is sent on), and lets the last answers be written.
 async fn until_stopped(
     shell: &Shell,
@@ -331,7 +331,7 @@ fn shell_of(
         program: config.program.clone(),
         frame_bytes_max: config.frame_bytes_max,
     };
-    let credentials = Credentials::new(identity, settings.links.secret.clone());
+    let credentials = GreetingCredentials::new(identity, settings.links.secret.clone());
     let links = LinkSettings { credentials, nonces: Nonces::System };
     Shell::start(clock, engine_handle, limits, config, links, ring, zmq, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
@@ -398,7 +398,7 @@ impl Stop {
             }
             Self::Told { over: true, .. } => std::future::pending().await,
             Self::Told { told, over } => {
-                // A dropped sender means the same as a used one: anyone who embeds the broker is gone.
+                // A dropped sender means the same as a used one: the program that embeds the broker is gone.
                 let _ = told.await;
                 *over = true;
                 0

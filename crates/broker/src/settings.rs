@@ -1,4 +1,4 @@
-//! What a broker is told before it starts.
+//! Settings of a broker.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use turno_proto::native::Secret;
 
 use crate::zmq::ZmqEndpoint;
 
-/// What holds for every queue.
+/// The defaults of every queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueDefaults {
     /// How long a worker may hold a delivery without extending it; `None`: as long as it is connected.
     pub lease: Option<Duration>,
-    /// Whose turn it is.
+    /// How the next worker of a queue is chosen.
     pub policy: Policy,
     /// Deliveries in a row that expire at a worker until it is dropped from their queue; 0: never.
     pub drop_after: u16,
@@ -54,7 +54,7 @@ impl Default for ArchiveSettings {
 pub struct Links {
     /// Brokers that links are wanted to.
     pub to: Vec<String>,
-    /// What all brokers that have links know; without it they must be on one machine.
+    /// The shared secret of all linked brokers; without it they must be on one machine.
     pub secret: Option<Secret>,
     /// Names of brokers, the first that can be reached being home to exclusive queues.
     pub order: Vec<String>,
@@ -63,7 +63,7 @@ pub struct Links {
 /// A broker's place in a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingConfig {
-    /// Its number there.
+    /// The broker's sid in the ring.
     pub sid: Sid,
     /// Where it listens for other members; port 0: the system chooses one.
     pub listen: SocketAddr,
@@ -71,7 +71,7 @@ pub struct RingConfig {
     pub advertise: Option<String>,
     /// The number was told by a member, and is its own once the ring has taken it in: until then it is not ready.
     pub found: bool,
-    /// Whom to join at, HOST:PORT, and who that must be, if it was said; `None`: it is the first of its ring.
+    /// The member to join at, HOST:PORT, with its sid if it was given; `None`: it is the first of its ring.
     pub next: Option<(Option<Sid>, String)>,
     /// If nobody can be joined at the start, it goes on trying.
     pub wait: bool,
@@ -79,7 +79,7 @@ pub struct RingConfig {
     pub sorted: bool,
     /// For neighbours on a network that is quick and does not fail for moments.
     pub fast: bool,
-    /// What all members know; without it they must be on one machine.
+    /// The shared secret of all members; without it they must be on one machine.
     pub secret: Option<Secret>,
     /// Neighbours are linked as well, so that messages cross between them.
     pub links: bool,
@@ -90,7 +90,7 @@ pub struct RingConfig {
 pub struct Settings {
     /// Its name, for people.
     pub name: String,
-    /// Where it listens.
+    /// Addresses that it listens on.
     pub listen: Vec<SocketAddr>,
     /// Where it listens for job workers.
     pub foreman: Vec<SocketAddr>,
@@ -111,7 +111,7 @@ pub struct Settings {
     pub routers: usize,
     /// Every limit.
     pub limits: Limits,
-    /// What holds for every queue.
+    /// The defaults of every queue.
     pub queue_defaults: QueueDefaults,
     /// How much room what tasks leave behind has.
     pub archive: ArchiveSettings,

@@ -30,13 +30,13 @@ impl Budget {
     }
 }
 
-/// What an input weighs beside a plain frame, which weighs 1. Guessed from its kind: nobody looks at a clock here.
+/// The work of an input, relative to a plain frame, which counts 1. Guessed from its kind: nobody looks at a clock here.
 pub(super) fn work_of(input: &Input) -> u32 {
     match input {
         // One that is not an event is about many queues, brokers or workers.
-        Input::Link { word, .. } if !matches!(**word, LinkMessage::Event(_)) => TURN_WORK_HEAVY,
+        Input::Link { message, .. } if !matches!(**message, LinkMessage::Event(_)) => TURN_WORK_HEAVY,
         // One that is not a publication is about the circle.
-        Input::Ring { input } if !matches!(input, RingInput::Word { word: RingMessage::Publish(_), .. }) => {
+        Input::Ring { input } if !matches!(input, RingInput::Message { message: RingMessage::Publish(_), .. }) => {
             TURN_WORK_HEAVY
         }
         Input::Admin { call, .. } if call.is_about_many() => TURN_WORK,
@@ -81,7 +81,7 @@ pub(super) fn work_of(input: &Input) -> u32 {
     }
 }
 
-/// What it weighs that events went to so many connections, and that so many filters were looked at for them: that shows only
+/// The work of events that went to so many connections, with so many filters looked at: that shows only
 /// when it is done.
 pub(super) const fn work_of_events(copies: u32, matches: u32) -> u32 {
     copies / TURN_WORK_COPIES + matches / TURN_WORK_MATCHES

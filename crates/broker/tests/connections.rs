@@ -5,7 +5,7 @@ use turno_engine::Settings;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, Filter, Limits, Mono, Slots, limits};
 use turno_proto::native::{
-    Config, Connect, Deliver, Event, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split,
+    Config, Connect, Deliver, Frame, Raw, RawEvent, RawOutgoing, Register, VERSION, decode, encode, split,
 };
 
 struct EngineHandle {
@@ -56,7 +56,7 @@ impl EngineHandle {
     }
 
     fn request(&mut self, conn: ConnId, seq: u32, body: &[u8]) {
-        let message = Outgoing::new(seq, 0, Raw { headers: false, bytes: body });
+        let message = RawOutgoing::new(seq, 0, Raw { headers: false, bytes: body });
         self.say(conn, &[Frame::Request(message)]);
     }
 
@@ -95,7 +95,7 @@ fn bytes_go_in_and_bytes_come_out() {
     let mut engine_handle = EngineHandle::new(Limits::default());
     let (worker, client) = (engine_handle.worker(1), engine_handle.peer());
     let mut request = Vec::new();
-    encode(&Frame::Request(Outgoing::new(7, 0, Raw { headers: false, bytes: &[0, 255, 10] })), &mut request);
+    encode(&Frame::Request(RawOutgoing::new(7, 0, Raw { headers: false, bytes: &[0, 255, 10] })), &mut request);
     for byte in &request {
         assert!(engine_handle.take_all(worker).is_empty(), "nothing goes out before the frame is whole");
         assert_eq!(engine_handle.board.take(engine_handle.now, client, &[*byte]), Turn::Done);
@@ -166,7 +166,7 @@ fn what_a_cut_turn_left_goes_first() {
     assert_eq!(heads(&answers).collect::<Vec<u32>>(), [1, 2, 3, 4, 5, 6]);
 }
 
-/// An event for many is more work than one for few: anyone who publishes has shorter turns.
+/// An event for many is more work than one for few: a publisher has shorter turns.
 #[test]
 fn events_for_many_make_a_turn_shorter() {
     let mut engine_handle = EngineHandle::new(Limits::default());
@@ -183,7 +183,7 @@ fn events_for_many_make_a_turn_shorter() {
     engine_handle.board.set_turn_work(8);
     let mut bytes = Vec::new();
     for seq in 1..=6 {
-        let event = Event { topic: b"t", payload: Raw { headers: false, bytes: b"x" } };
+        let event = RawEvent { topic: b"t", payload: Raw { headers: false, bytes: b"x" } };
         encode(&Frame::Publish { seq, confirm: false, event }, &mut bytes);
     }
     let mut turn = engine_handle.board.take(engine_handle.now, publisher, &bytes);
@@ -279,7 +279,7 @@ fn a_silent_worker_is_swept() {
     assert_eq!(engine_handle.board.take_gone(), [silent], "its farewell is over");
 }
 
-/// Proves I21: anyone who lets too many replies pile up is given up. The reason comes behind what it can still read.
+/// Proves I21: a peer that lets too many replies pile up is given up. The reason comes behind what it can still read.
 #[test]
 fn a_pile_of_replies_ends_with_the_reason() {
     let mut engine_handle = EngineHandle::new(Limits::default());

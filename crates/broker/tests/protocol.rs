@@ -6,7 +6,7 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{Code, ConnId, Durability, Limits, Mono, Slots};
 use turno_proto::native::{
-    Config, Connect, Event, Frame, Kind, Outgoing, Raw, Register, VERSION, decode, encode, split,
+    Config, Connect, Frame, Kind, Raw, RawEvent, RawOutgoing, Register, VERSION, decode, encode, split,
 };
 
 /// A broker in memory.
@@ -60,7 +60,7 @@ fn body(bytes: &[u8]) -> Raw<'_> {
 }
 
 fn publish(seq: u32, confirm: bool, topic: &'static [u8]) -> Frame<'static> {
-    Frame::Publish { seq, confirm, event: Event { topic, payload: body(b"x") } }
+    Frame::Publish { seq, confirm, event: RawEvent { topic, payload: body(b"x") } }
 }
 
 /// REGISTER, OPEN `q` as handle 0, CONSUME, with numbers 3, 4 and 5.
@@ -81,7 +81,7 @@ fn one_go(before: &[Frame<'static>]) -> Vec<Frame<'static>> {
 #[test]
 fn a_worker_begins_in_one_go() {
     let mut board = board();
-    let sends = (10..13).map(|seq| Frame::Send(Outgoing::new(seq, 0, body(b"x"))));
+    let sends = (10..13).map(|seq| Frame::Send(RawOutgoing::new(seq, 0, body(b"x"))));
     let before: Vec<Frame<'_>> =
         [connect(), Frame::Open { seq: 2, handle: 0, name: b"q" }].into_iter().chain(sends).collect();
     let sender = dial(&mut board, &before);
@@ -109,7 +109,7 @@ fn frames_between_config_and_ping() {
     let expected = [(Kind::Config, 1), (Kind::Ok, 3), (Kind::Ok, 4), (Kind::Ok, 5)];
     assert_eq!(read(&mut board, conn), expected);
     let frames = [
-        Frame::Send(Outgoing::new(6, 0, body(b"x"))),
+        Frame::Send(RawOutgoing::new(6, 0, body(b"x"))),
         Frame::Subscribe { seq: 7, filter: "a".parse().expect("a filter"), or_close: false },
         publish(8, true, b"a"),
         Frame::AdminCall { seq: 9, call: AdminCall::Status },
@@ -139,7 +139,7 @@ fn frames_between_config_and_ping() {
 fn a_number_used_twice() {
     let mut board = board();
     let conn = dial(&mut board, &[connect(), Frame::Open { seq: 2, handle: 0, name: b"q" }]);
-    let request = |text| Frame::Request(Outgoing::new(7, 0, body(text)));
+    let request = |text| Frame::Request(RawOutgoing::new(7, 0, body(text)));
     write(&mut board, conn, &[request(b"older"), request(b"newer"), Frame::Ping { seq: 7 }]);
     read(&mut board, conn);
     write(&mut board, conn, &[Frame::Cancel { seq: 7, word: 0, reason: None }]);
@@ -172,7 +172,7 @@ fn a_broker_without_a_disk_stores_in_memory() {
     read(&mut board, conn);
     let settings = Some(QueueSettings { durable: Some(true), ..QueueSettings::default() });
     let call = AdminCall::QueueSet { queue: "q".into(), settings };
-    write(&mut board, conn, &[Frame::AdminCall { seq: 3, call }, Frame::Send(Outgoing::new(4, 0, body(b"x")))]);
+    write(&mut board, conn, &[Frame::AdminCall { seq: 3, call }, Frame::Send(RawOutgoing::new(4, 0, body(b"x")))]);
     let told = read_frames(&mut board, conn, |frame, _| match frame {
         Frame::Error { code, .. } => Some(Err(code)),
         Frame::Stored { durability, .. } => Some(Ok(durability)),

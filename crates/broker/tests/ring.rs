@@ -12,7 +12,7 @@ use turno_client::blocking::Client;
 use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{RingState, Sid};
-use turno_proto::native::{Connect, Event, Frame, Raw, Secret, VERSION, encode};
+use turno_proto::native::{Connect, Frame, Raw, RawEvent, Secret, VERSION, encode};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -219,7 +219,7 @@ fn a_member_leaves_and_joins_again() {
 fn a_fast_publisher_is_slowed_down() {
     const COUNT: u32 = 10_000;
     let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
-    let event = Event { topic: b"news.art", payload: Raw { headers: false, bytes: &[b'x'; 8_192] } };
+    let event = RawEvent { topic: b"news.art", payload: Raw { headers: false, bytes: &[b'x'; 8_192] } };
     let mut bytes = Vec::new();
     encode(&Frame::Connect { seq: 1, connect }, &mut bytes);
     for seq in 1..=COUNT {

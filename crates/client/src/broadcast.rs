@@ -86,7 +86,7 @@ pub struct Answer {
     pub worker: u64,
     /// The consumer's name.
     pub name: String,
-    /// The answer.
+    /// The content of the answer.
     pub part: AnswerPart,
 }
 

@@ -188,7 +188,7 @@ impl Client {
         let ticket = self.next_ticket();
         let (answer, receiver) = oneshot::channel();
         self.command(command(ticket, answer)).await?;
-        let mut waiting = Waiting { receiver, ticket, cancels: &self.0.cancels, ended: false };
+        let mut waiting = PendingCall { receiver, ticket, cancels: &self.0.cancels, ended: false };
         let end = (&mut waiting.receiver).await;
         waiting.ended = true;
         end.unwrap_or_else(|_| Err(Error::closed()))
@@ -202,14 +202,14 @@ impl fmt::Debug for Client {
 }
 
 /// A call whose answer is awaited; dropped before that, it is cancelled.
-struct Waiting<'a, T> {
+struct PendingCall<'a, T> {
     receiver: oneshot::Receiver<Result<T, Error>>,
     ticket: Ticket,
     cancels: &'a Cancels,
     ended: bool,
 }
 
-impl<T> Drop for Waiting<'_, T> {
+impl<T> Drop for PendingCall<'_, T> {
     fn drop(&mut self) {
         // Closed first: a driver that has not taken the command yet sees that nobody waits for it.
         self.receiver.close();

@@ -1,21 +1,19 @@
-//! What callers hand to the driver, and where it hands the answers.
+//! Commands of callers to the driver, and the receivers of its answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Bytes, BytesMut};
 use tokio::sync::{Notify, mpsc, oneshot};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::{BroadcastEnd, Code, Filter, Payload, Slots, Topic};
 
 use crate::broadcast::Part;
 use crate::core::{Ask, Held, Ticket};
+use crate::pieces::Pieces;
 use crate::subscription::Inbox;
 use crate::{Answer, Error, Message, Outcome, ReplyPart, Stored};
 
 /// Commands that wait for the driver. More: the caller waits.
 pub(crate) const COMMANDS_MAX: usize = 1_024;
-/// Bytes of a reply put together from pieces. More: ended with `output_too_large`.
-const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 pub(crate) enum Command {
     Request { ticket: Ticket, ask: Ask, sink: Sink },
@@ -26,8 +24,8 @@ pub(crate) enum Command {
     Admin { ticket: Ticket, call: AdminCall, sink: Sink },
     Resize { ticket: Ticket, slots: Slots, sink: Sink },
     Settle { held: Held, wants_reply: bool, outcome: Outcome },
-    Piece { held: Held, body: Bytes },
-    Progress { held: Held, body: Bytes },
+    Piece { held: Held, payload: Payload },
+    Progress { held: Held, payload: Payload },
     Extend { held: Held, lease_ms: u32 },
     Close { done: oneshot::Sender<()> },
 }
@@ -36,7 +34,7 @@ pub(crate) enum Command {
 pub(crate) enum Sink {
     Reply {
         answer: oneshot::Sender<Result<Message, Error>>,
-        pieces: Option<(BytesMut, Message)>,
+        pieces: Option<Pieces>,
     },
     Stream(mpsc::Sender<Result<ReplyPart, Error>>),
     Stored(oneshot::Sender<Result<Stored, Error>>),
@@ -66,7 +64,7 @@ impl Sink {
     }
 
     pub(crate) fn fail(self, error: Error) {
-        // A caller that is gone needs no word.
+        // A caller that is gone needs no answer.
         match self {
             Self::Reply { answer, .. } => drop(answer.send(Err(error))),
             Self::Stream(parts) => drop(parts.try_send(Err(error))),
@@ -82,21 +80,13 @@ impl Sink {
     /// Takes a piece of a reply. An error is the end of the call.
     pub(crate) fn piece(&mut self, reply: Message) -> Result<(), Error> {
         match self {
-            Self::Reply { pieces, .. } => {
-                let (body, whole) = pieces.get_or_insert_default();
-                if body.len() + reply.body.len() > REPLY_BYTES_MAX {
-                    return Err(refused(Code::OutputTooLarge));
-                }
-                body.extend_from_slice(&reply.body);
-                whole.headers.extend(reply.headers);
-                Ok(())
-            }
+            Self::Reply { pieces, .. } => pieces.get_or_insert_default().add(reply),
             Self::Stream(parts) => pass_on(parts, ReplyPart::Piece(reply)),
             _ => Err(refused(Code::BadBody)),
         }
     }
 
-    /// Takes word of progress; dropped where nobody asked for it.
+    /// Takes progress; dropped where nobody asked for it.
     pub(crate) fn progress(&mut self, reply: Message) -> Result<(), Error> {
         match self {
             Self::Stream(parts) => pass_on(parts, ReplyPart::Progress(reply)),
@@ -104,7 +94,7 @@ impl Sink {
         }
     }
 
-    /// Takes one consumer's word on a broadcast.
+    /// Takes one consumer's answer to a broadcast.
     pub(crate) fn answer(&mut self, answer: Answer) -> Result<(), Error> {
         match self {
             Self::Broadcast(parts) => pass_on(parts, Part::Answer(answer)),
@@ -121,18 +111,10 @@ impl Sink {
     }
 
     /// Takes the last piece, or the only one.
-    pub(crate) fn finish(mut self, reply: Message) {
-        if let Self::Reply { pieces: Some(_), .. } = &self {
-            if let Err(error) = self.piece(reply) {
-                return self.fail(error);
-            }
-            if let Self::Reply { answer, pieces: Some((body, whole)) } = self {
-                let _ = answer.send(Ok(Message::new(body.freeze()).headers(whole.headers)));
-            }
-            return;
-        }
+    pub(crate) fn finish(self, reply: Message) {
         match self {
-            Self::Reply { answer, .. } => drop(answer.send(Ok(reply))),
+            Self::Reply { answer, pieces: Some(pieces) } => drop(answer.send(pieces.finish(reply))),
+            Self::Reply { answer, pieces: None } => drop(answer.send(Ok(reply))),
             Self::Stream(parts) => drop(parts.try_send(Ok(ReplyPart::Last(reply)))),
             other => other.fail(refused(Code::BadBody)),
         }

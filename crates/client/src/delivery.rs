@@ -5,13 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use turno_proto::headers::Headers;
-use turno_proto::model::{Code, MessageId};
+use turno_proto::model::{Code, MessageId, Payload, parts};
 use turno_proto::native::HEADER_LEN;
 
-use crate::Error;
 use crate::command::Command;
 use crate::core::Held;
 use crate::message::millis;
+use crate::{Error, Message};
 
 /// One message handed to this worker. The handler's result settles it; see [`Outcome`](crate::Outcome).
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Delivery {
     pub token: Option<u64>,
     /// Header names and values.
     pub headers: Headers,
-    /// The body.
+    /// The body of the message.
     pub body: Bytes,
     pub(crate) held: Held,
     pub(crate) commands: mpsc::Sender<Command>,
@@ -53,16 +53,21 @@ impl Delivery {
         self.cancellation.clone()
     }
 
+    /// The parts of the message, at least one; see [`Message::parts`].
+    pub fn parts(&self) -> Vec<Bytes> {
+        parts::of(&self.headers, &self.body)
+    }
+
     /// Sends a piece of the reply; the handler's result is the last piece. Waits while the broker does not read.
-    pub async fn piece(&self, body: impl Into<Bytes>) -> Result<(), Error> {
-        let body = self.fitting(body.into())?;
-        self.tell(Command::Piece { held: self.held, body }).await
+    pub async fn piece(&self, message: impl Into<Message>) -> Result<(), Error> {
+        let payload = self.fitting(message.into().into_payload()?)?;
+        self.tell(Command::Piece { held: self.held, payload }).await
     }
 
     /// Tells the caller how far the work is.
     pub async fn progress(&self, body: impl Into<Bytes>) -> Result<(), Error> {
-        let body = self.fitting(body.into())?;
-        self.tell(Command::Progress { held: self.held, body }).await
+        let payload = self.fitting(Payload::body(body.into()))?;
+        self.tell(Command::Progress { held: self.held, payload }).await
     }
 
     /// Extends the lease to this time from now, if the queue has leases.
@@ -70,11 +75,11 @@ impl Delivery {
         self.tell(Command::Extend { held: self.held, lease_ms: millis(lease) }).await
     }
 
-    fn fitting(&self, body: Bytes) -> Result<Bytes, Error> {
-        if body.len() + HEADER_LEN > self.frame_bytes_max {
+    fn fitting(&self, payload: Payload) -> Result<Payload, Error> {
+        if payload.len() + HEADER_LEN > self.frame_bytes_max {
             return Err(Error::from_code(Code::FrameTooLarge, ""));
         }
-        Ok(body)
+        Ok(payload)
     }
 
     async fn tell(&self, command: Command) -> Result<(), Error> {

@@ -17,12 +17,12 @@ use tokio::io::{Interest, Ready};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
-use turno_proto::model::{Mono, Payload, limits};
+use turno_proto::model::{Mono, limits};
 use turno_proto::native::Config;
 
 use crate::command::{Cancels, Command, Sink};
 use crate::core::{Core, Registration, Ticket};
-use crate::running_deliveries::{Control, RunningDeliveries, Wish};
+use crate::running_deliveries::{Control, CoreRequest, RunningDeliveries};
 use crate::stream::Stream;
 use crate::{Address, Error, Options};
 
@@ -169,7 +169,7 @@ impl Driver {
                 let wish = self
                     .running_deliveries
                     .as_mut()
-                    .map_or(Wish::Nothing, |running_deliveries| running_deliveries.obey(control));
+                    .map_or(CoreRequest::Nothing, |running_deliveries| running_deliveries.obey(control));
                 self.grant(wish);
             }
             Wake::Dialled(Ok(stream)) => {
@@ -193,7 +193,7 @@ impl Driver {
             }
             Wake::Timer => {
                 self.core.handle_timeout(now);
-                let wish = self.running_deliveries.as_mut().map_or(Wish::Nothing, RunningDeliveries::check);
+                let wish = self.running_deliveries.as_mut().map_or(CoreRequest::Nothing, RunningDeliveries::check);
                 self.grant(wish);
             }
         }
@@ -255,24 +255,24 @@ impl Driver {
                     self.draining.pass_on(|| Command::Settle { held, wants_reply, outcome: outcome.clone() });
                 }
                 self.core.ended_elsewhere(held);
-                let wish = self.running_deliveries.as_mut().map_or(Wish::Nothing, |running_deliveries| {
+                let wish = self.running_deliveries.as_mut().map_or(CoreRequest::Nothing, |running_deliveries| {
                     running_deliveries.finished(held);
                     running_deliveries.check()
                 });
                 self.grant(wish);
             }
-            Command::Piece { held, body } if !self.core.is_here(held) => {
-                self.draining.pass_on(|| Command::Piece { held, body: body.clone() });
+            Command::Piece { held, payload } if !self.core.is_here(held) => {
+                self.draining.pass_on(|| Command::Piece { held, payload: payload.clone() });
             }
-            Command::Progress { held, body } if !self.core.is_here(held) => {
-                self.draining.pass_on(|| Command::Progress { held, body: body.clone() });
+            Command::Progress { held, payload } if !self.core.is_here(held) => {
+                self.draining.pass_on(|| Command::Progress { held, payload: payload.clone() });
             }
             Command::Extend { held, lease_ms } if !self.core.is_here(held) => {
                 self.draining.pass_on(|| Command::Extend { held, lease_ms });
             }
             // Whether the delivery is still wanted its handler learns from its cancellation.
-            Command::Piece { held, body } => drop(self.core.piece(held, &Payload::body(body))),
-            Command::Progress { held, body } => drop(self.core.progress(held, &Payload::body(body))),
+            Command::Piece { held, payload } => drop(self.core.piece(held, &payload)),
+            Command::Progress { held, payload } => drop(self.core.progress(held, &payload)),
             Command::Extend { held, lease_ms } => drop(self.core.extend(held, lease_ms)),
             Command::Close { done } => {
                 self.closers.push(done);
@@ -297,15 +297,15 @@ impl Driver {
         }
     }
 
-    fn grant(&mut self, wish: Wish) {
+    fn grant(&mut self, wish: CoreRequest) {
         match wish {
-            Wish::Nothing => {}
-            Wish::Deregister => {
+            CoreRequest::Nothing => {}
+            CoreRequest::Deregister => {
                 self.core.deregister();
-                let wish = self.running_deliveries.as_mut().map_or(Wish::Nothing, RunningDeliveries::check);
+                let wish = self.running_deliveries.as_mut().map_or(CoreRequest::Nothing, RunningDeliveries::check);
                 self.grant(wish);
             }
-            Wish::Close => {
+            CoreRequest::Close => {
                 self.core.close(self.now());
                 // Perhaps no handler runs that the end would have to wait for.
                 let _ = self.running_deliveries.as_mut().map(RunningDeliveries::check);

@@ -1,4 +1,4 @@
-//! What can go wrong: a kind to match on, a code for programs, one line for people, and the cause.
+//! Errors: a kind to match on, a code for programs, one line for people, and the cause.
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use turno_proto::headers::HeadersError;
 use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::parts::PartsError;
 use turno_proto::model::{Code, DedupIdError, NameError, Payload, TopicError};
 
 use crate::{Address, AddressError};
@@ -76,7 +77,7 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectAttempt {
-    /// The broker.
+    /// The broker that was tried.
     pub address: Address,
     /// Why it could not be connected to.
     pub reason: String,
@@ -265,6 +266,13 @@ impl From<DedupIdError> for Error {
 impl From<HeadersError> for Error {
     fn from(error: HeadersError) -> Self {
         Self::invalid(Code::BadOption, error)
+    }
+}
+
+impl From<PartsError> for Error {
+    fn from(error: PartsError) -> Self {
+        let code = if error == PartsError::TooMany { Code::TooManyParts } else { Code::BadOption };
+        Self::invalid(code, error)
     }
 }
 

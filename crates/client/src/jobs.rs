@@ -45,9 +45,9 @@ pub struct Jobs {
 pub struct TaskExplanation {
     /// The job, without its spec.
     pub job: JobView,
-    /// The task.
+    /// View of the task.
     pub task: TaskView,
-    /// The reason.
+    /// Why the task is in its state.
     pub reason: TaskReason,
     /// Earlier attempts, in order, as far as the broker remembers them.
     pub attempts: Vec<AttemptView>,

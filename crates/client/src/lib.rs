@@ -25,6 +25,7 @@ mod message;
 mod options;
 mod outcome;
 mod pages;
+mod pieces;
 mod publish;
 pub mod queues;
 mod request;
@@ -36,6 +37,7 @@ mod subscription;
 mod worker;
 
 pub use turno_proto::headers::{Headers, HeadersError};
+pub use turno_proto::model::parts::PartsError;
 pub use turno_proto::model::{
     BroadcastEnd, ClosingReason, Code, DedupIdError, Durability, Filter, MessageId, NameError, Party, QueueName, Slots,
     Topic, TopicError, WorkerId,

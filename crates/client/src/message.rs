@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use turno_proto::headers::{self, Headers, HeadersError};
-use turno_proto::model::Payload;
+use turno_proto::model::{Payload, parts};
+
+use crate::Error;
 
 /// Headers and a body: what a request carries, and what its reply is.
 ///
@@ -33,7 +35,26 @@ impl Message {
         Self { headers: Headers::new(), body: body.into() }
     }
 
-    /// Adds a header; the same name again replaces it.
+    /// A message of several parts, such as the frames of a ZeroMQ message. One part is the same as [`new`](Self::new), and
+    /// no part an empty body.
+    ///
+    /// ```
+    /// use turno_client::Message;
+    ///
+    /// let message = Message::from_parts(["SET", "", "42"])?;
+    /// assert_eq!(message.body, "SET42");
+    /// assert_eq!(message.parts(), ["SET", "", "42"]);
+    /// # Ok::<(), turno_client::Error>(())
+    /// ```
+    ///
+    /// More than 1,024 parts are an error with the code `too_many_parts`.
+    pub fn from_parts<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Result<Self, Error> {
+        let (list, body) = parts::join(parts)?;
+        let headers = list.map(|list| (parts::HEADER.to_owned(), list)).into_iter().collect();
+        Ok(Self { headers, body })
+    }
+
+    /// Adds a header; the same name again replaces it. The name `parts` is for [`from_parts`](Self::from_parts).
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
@@ -45,6 +66,12 @@ impl Message {
     pub fn headers(mut self, headers: Headers) -> Self {
         self.headers = headers;
         self
+    }
+
+    /// The parts of the message, at least one; they share the memory of the body. A message without a list of parts, or
+    /// with a list that does not fit the body, has one part: the body.
+    pub fn parts(&self) -> Vec<Bytes> {
+        parts::of(&self.headers, &self.body)
     }
 
     /// The body as text.
@@ -101,6 +128,7 @@ pub(crate) fn millis(duration: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Code, ErrorKind};
 
     #[test]
     fn a_message_keeps_headers_and_body() {
@@ -109,5 +137,37 @@ mod tests {
         assert_eq!(Message::from_payload(&payload), Ok(message));
         assert_eq!(Message::from("hi").text(), Ok("hi"));
         assert!(Message::from(&[0xff][..]).text().is_err());
+    }
+
+    #[test]
+    fn parts_are_a_body_and_a_list() {
+        let several = Message::from_parts([&b"a"[..], b"", b"\xff\n"]).expect("few parts").header("k", "v");
+        assert_eq!((several.headers["parts"].as_str(), &several.body[..]), ("1 0 2", &b"a\xff\n"[..]));
+        let payload = several.into_payload().expect("within the limits");
+        let read = Message::from_payload(&payload).expect("our own");
+        assert_eq!(read.parts(), [&b"a"[..], b"", b"\xff\n"]);
+        assert_eq!(Message::from_parts(["x"]).as_ref(), Ok(&Message::new("x")), "one part is as before");
+        assert_eq!(Message::from_parts(Vec::<Bytes>::new()), Ok(Message::default()));
+        assert_eq!((Message::new("x").parts(), Message::default().parts()), (vec!["x".into()], vec![Bytes::new()]));
+    }
+
+    #[test]
+    fn a_list_that_does_not_fit_is_none() {
+        for list in ["1 1", "", "-1 4", "one two", "3 0 0 1", &["0"; 1_025].join(" ")] {
+            assert_eq!(Message::new("abc").header("parts", list).parts(), ["abc"], "{list}");
+        }
+        let error = Message::from_parts(vec!["x"; 1_025]).expect_err("too many");
+        assert_eq!((error.kind(), error.code()), (ErrorKind::InvalidInput, Code::TooManyParts));
+    }
+
+    /// As any header that is no text: the block cannot be read.
+    #[test]
+    fn a_list_that_is_no_text_makes_the_headers_invalid() {
+        for value in [&b"\x02"[..], b"\x92\x01\x02", b"\xc0", b"\xa1\xff"] {
+            let map = [b"\x81\xa5parts", value].concat();
+            let bytes = [&[u8::try_from(map.len()).unwrap(), 0], &map[..], b"abc"].concat();
+            let read = Message::from_payload(&Payload { headers: true, bytes: bytes.into() });
+            assert_eq!(read, Err(HeadersError::Malformed), "{value:?}");
+        }
     }
 }

@@ -117,7 +117,7 @@ impl Options {
         self.cache.as_ref()
     }
 
-    /// What the core needs; the brokers of the cache file stand behind the given ones (S1.4).
+    /// The settings of the core; the brokers of the cache file stand behind the given ones (S1.4).
     pub(crate) fn settings(&self) -> Result<Settings, Error> {
         let addresses = self.addresses.clone()?;
         if addresses.is_empty() {

@@ -24,7 +24,7 @@ type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 pub(crate) type Handler = Arc<dyn Fn(Delivery) -> Work + Send + Sync>;
 pub(crate) type Observer = Arc<dyn Fn(WorkerEvent) + Send + Sync>;
 
-/// What the owner of a running worker wants.
+/// An order of the owner of a running worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Control {
     Run,
@@ -38,7 +38,7 @@ pub(crate) struct Counts {
     pub(crate) panics: AtomicU64,
 }
 
-/// What stopping waits for.
+/// How far a stop is.
 #[derive(Clone, Copy, Debug)]
 enum Stop {
     NotWanted,
@@ -54,9 +54,9 @@ enum Stop {
     Over,
 }
 
-/// What the shared rota wants of the core.
+/// A request of the running deliveries to the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum CoreRequest {
     Nothing,
     Deregister,
     Close,
@@ -167,7 +167,7 @@ impl RunningDeliveries {
         self.count();
     }
 
-    /// Waits for the owner's next word.
+    /// Waits for the owner's next order.
     pub(crate) async fn control(&mut self) -> Control {
         if !self.owned {
             return std::future::pending().await;
@@ -179,18 +179,20 @@ impl RunningDeliveries {
         Control::Now
     }
 
-    pub(crate) fn obey(&mut self, control: Control) -> Wish {
+    pub(crate) fn obey(&mut self, control: Control) -> CoreRequest {
         match control {
-            Control::Run => Wish::Nothing,
+            Control::Run => CoreRequest::Nothing,
             Control::Drain { within } => self.drain(Instant::now().checked_add(within)),
             Control::Now => self.stop_now(),
         }
     }
 
-    pub(crate) fn closing(&mut self, reason: ClosingReason) -> Wish {
+    pub(crate) fn closing(&mut self, reason: ClosingReason) -> CoreRequest {
         self.tell(WorkerEvent::Closing { reason });
         let now = match reason {
-            ClosingReason::Shutdown | ClosingReason::Maintenance | ClosingReason::Resumed => return Wish::Nothing,
+            ClosingReason::Shutdown | ClosingReason::Maintenance | ClosingReason::Resumed => {
+                return CoreRequest::Nothing;
+            }
             ClosingReason::Stop => false,
             ClosingReason::Now => true,
         };
@@ -199,7 +201,7 @@ impl RunningDeliveries {
     }
 
     /// The worker cannot go on: what still runs is told to stop.
-    pub(crate) fn give_up(&mut self, error: Error) -> Wish {
+    pub(crate) fn give_up(&mut self, error: Error) -> CoreRequest {
         self.end = WorkerEnd::GaveUp(error);
         self.stop_now()
     }
@@ -214,14 +216,14 @@ impl RunningDeliveries {
     }
 
     /// Moves stopping on.
-    pub(crate) fn check(&mut self) -> Wish {
+    pub(crate) fn check(&mut self) -> CoreRequest {
         let now = Instant::now();
         match self.stop {
-            Stop::NotWanted | Stop::Over => Wish::Nothing,
+            Stop::NotWanted | Stop::Over => CoreRequest::Nothing,
             Stop::ExpectEnd { .. } | Stop::ExpectCancelled { .. } if self.running.is_empty() => self.over(),
             Stop::ExpectEnd { by: Some(by) } if by <= now => {
                 self.cancel_all();
-                Wish::Nothing
+                CoreRequest::Nothing
             }
             Stop::ExpectCancelled { by } if by <= now => {
                 for task in self.running.values() {
@@ -231,7 +233,7 @@ impl RunningDeliveries {
                 self.count();
                 self.over()
             }
-            Stop::ExpectEnd { .. } | Stop::ExpectCancelled { .. } => Wish::Nothing,
+            Stop::ExpectEnd { .. } | Stop::ExpectCancelled { .. } => CoreRequest::Nothing,
         }
     }
 
@@ -253,19 +255,19 @@ impl RunningDeliveries {
         self.ended.send_replace(Some(self.end));
     }
 
-    fn drain(&mut self, by: Option<Instant>) -> Wish {
+    fn drain(&mut self, by: Option<Instant>) -> CoreRequest {
         let first = matches!(self.stop, Stop::NotWanted);
         if matches!(self.stop, Stop::NotWanted | Stop::ExpectEnd { .. }) {
             self.stop = Stop::ExpectEnd { by };
         }
-        if first { Wish::Deregister } else { Wish::Nothing }
+        if first { CoreRequest::Deregister } else { CoreRequest::Nothing }
     }
 
-    fn stop_now(&mut self) -> Wish {
+    fn stop_now(&mut self) -> CoreRequest {
         if matches!(self.stop, Stop::NotWanted | Stop::ExpectEnd { .. }) {
             self.cancel_all();
         }
-        Wish::Close
+        CoreRequest::Close
     }
 
     fn cancel_all(&mut self) {
@@ -275,9 +277,9 @@ impl RunningDeliveries {
         self.stop = Stop::ExpectCancelled { by: Instant::now() + Duration::from_millis(limits::CANCEL_GRACE_MS) };
     }
 
-    const fn over(&mut self) -> Wish {
+    const fn over(&mut self) -> CoreRequest {
         self.stop = Stop::Over;
-        Wish::Close
+        CoreRequest::Close
     }
 
     fn count(&self) {
@@ -303,5 +305,5 @@ impl Future for Caught {
 
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use turno_proto::headers::Headers;
 use turno_proto::model::limits::{EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
-use turno_proto::model::{Code, Filter, Payload, Topic};
+use turno_proto::model::{Code, Filter, Payload, Topic, parts};
 
 use crate::command::{Cancels, Command, Sink};
 use crate::core::Ticket;
@@ -91,7 +91,7 @@ pub struct Event {
     pub topic: Topic,
     /// Header names and values.
     pub headers: Headers,
-    /// The body.
+    /// The body of the event.
     pub body: Bytes,
 }
 
@@ -100,6 +100,11 @@ impl Event {
     pub fn new(topic: Topic, message: impl Into<Message>) -> Self {
         let Message { headers, body } = message.into();
         Self { topic, headers, body }
+    }
+
+    /// The parts of the event, at least one; see [`Message::parts`].
+    pub fn parts(&self) -> Vec<Bytes> {
+        parts::of(&self.headers, &self.body)
     }
 
     /// From a frame. Headers that cannot be read are the publisher's fault; the bytes are still there.
@@ -114,7 +119,7 @@ impl Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Received {
-    /// An event.
+    /// An event came.
     Event(Event),
     /// This many events are missing here: the broker, or this client, had too many to keep.
     Dropped(u64),
@@ -180,16 +185,16 @@ impl Drop for Subscription {
     }
 }
 
-/// What waits for the reader, up to as much as may wait for a connection at the broker.
+/// Events that wait for the reader, up to as many as may wait for a connection at the broker.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    state: Mutex<Waiting>,
+    state: Mutex<SubscriptionQueue>,
     /// It ends rather than miss something.
     or_close: bool,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct SubscriptionQueue {
     received: VecDeque<Received>,
     bytes: usize,
     /// Events that went before the first that waits.
@@ -199,7 +204,7 @@ struct Waiting {
     reader: Option<Waker>,
 }
 
-impl Waiting {
+impl SubscriptionQueue {
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Result<Received, Error>>> {
         if self.dropped > 0 {
             return Poll::Ready(Some(Ok(Received::Dropped(std::mem::take(&mut self.dropped)))));
@@ -241,7 +246,7 @@ impl Inbox {
         Self { or_close, ..Self::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, SubscriptionQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -278,7 +283,7 @@ impl Inbox {
         waiting.wake();
     }
 
-    /// The last word; there is one.
+    /// The end; there is one.
     pub(crate) fn end(&self, error: Option<Error>) {
         let mut waiting = self.lock();
         if std::mem::replace(&mut waiting.over, true) {
@@ -329,7 +334,7 @@ mod tests {
         assert!(subscription.next().await.is_none());
     }
 
-    /// Who would rather end than miss something reads what was there before, and the reason.
+    /// A subscription with `or_close` reads the earlier events, and then the reason.
     #[tokio::test]
     async fn who_would_rather_end_does() {
         let (inbox, mut subscription) = subscription(true);

@@ -15,7 +15,7 @@ use crate::driver::{Driver, Wiring};
 use crate::running_deliveries::{Control, Counts, Handler, Observer, RunningDeliveries};
 use crate::{Address, Deliveries, Delivery, Error, Options, Outcome};
 
-/// A worker that is not running yet: it takes messages from queues and job workers each to a handler.
+/// A worker that is not running yet: it takes messages from queues and gives each to a handler.
 ///
 /// ```
 /// # let broker = turno_broker::Broker::start_loopback()?;
@@ -315,7 +315,7 @@ pub enum WorkerEvent {
     },
     /// This worker is the only consumer of a queue now.
     Active {
-        /// The queue.
+        /// The name of the queue.
         queue: String,
         /// The fencing token: higher than that of every earlier holder. Systems that the work changes should refuse
         /// lower ones.
@@ -323,26 +323,26 @@ pub enum WorkerEvent {
     },
     /// Another worker is the only consumer of a queue; this one waits for it.
     StandingBy {
-        /// The queue.
+        /// The name of the queue.
         queue: String,
     },
     /// The connection was lost; the next broker is dialled.
     Lost {
-        /// The broker.
+        /// The broker's address.
         address: Address,
-        /// Why.
+        /// The reason, for people.
         reason: String,
     },
     /// A broker could not be connected to.
     Unreachable {
-        /// The broker.
+        /// The broker's address.
         address: Address,
-        /// Why.
+        /// The reason, for people.
         reason: String,
     },
     /// A broker refused the worker; the next one is dialled.
     Refused {
-        /// Why.
+        /// The reason.
         code: Code,
         /// The broker's text.
         detail: String,
@@ -356,16 +356,16 @@ pub enum WorkerEvent {
     /// twice as long each time up to 30 s, until a delivery of that queue is settled in time. With
     /// [`Worker::no_rejoin`] it does not ask again.
     Dropped {
-        /// The queue.
+        /// The name of the queue.
         queue: String,
-        /// Why.
+        /// The reason.
         reason: Code,
         /// The pause; `None` with [`Worker::no_rejoin`].
         again: Option<Duration>,
     },
     /// The worker consumes a queue again that it was dropped from, with one delivery at a time until it settles one in time.
     Rejoined {
-        /// The queue.
+        /// The name of the queue.
         queue: String,
     },
     /// A handler panicked; its delivery failed.

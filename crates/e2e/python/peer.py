@@ -11,6 +11,7 @@ from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import recv_monitor_message
 
 PATIENCE_MS = 120_000
+PARTS_MAX = 1_024
 
 MESSAGES = [
     [b"one part"],
@@ -67,6 +68,16 @@ def open_socket(context, given):
     return socket, monitor
 
 
+class ClientKeys:
+    """Says which clients of CURVE may connect."""
+
+    def __init__(self, keys):
+        self.keys = keys
+
+    def callback(self, _domain, key):
+        return key.decode() in self.keys
+
+
 def event(monitor):
     told = recv_monitor_message(monitor)
     word = HANDSHAKES[told["event"]]
@@ -107,6 +118,12 @@ def ask_twice(socket):
     """The second request is for a broker that has come again: nothing is sent before that is known."""
     socket.send(b"one")
     assert socket.recv() == b"one"
+    await_new_connection(socket)
+    socket.send(b"bye")
+    assert socket.recv() == b"bye"
+
+
+def await_new_connection(socket):
     socket.immediate = True
     monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
     monitor.rcvtimeo = PATIENCE_MS
@@ -114,8 +131,22 @@ def ask_twice(socket):
         pass
     while recv_monitor_message(monitor)["event"] != zmq.EVENT_HANDSHAKE_SUCCEEDED:
         pass
+
+
+def ask_most(socket):
+    """As many parts as a message may have come back; with one more the broker closes the connection."""
+    parts = [b"%d" % number for number in range(PARTS_MAX)]
+    socket.send_multipart(parts)
+    assert socket.recv_multipart() == parts
+    socket.send_multipart(parts + [b"one more"])
+    await_new_connection(socket)
     socket.send(b"bye")
     assert socket.recv() == b"bye"
+
+
+def show(socket):
+    """Prints the frames of the next message."""
+    print(json.dumps([part.hex() for part in socket.recv_multipart()]), flush=True)
 
 
 def answer(socket):
@@ -169,10 +200,11 @@ def main():
     what, given = sys.argv[1], json.loads(sys.argv[2])
     with zmq.Context() as context:
         authenticator = None
-        if "passwords" in given:
+        if "passwords" in given or "client_keys" in given:
             authenticator = ThreadAuthenticator(context)
             authenticator.start()
-            authenticator.configure_plain(passwords=given["passwords"])
+            authenticator.configure_plain(passwords=given.get("passwords"))
+            authenticator.configure_curve_callback(credentials_provider=ClientKeys(given.get("client_keys", [])))
         socket, monitor = open_socket(context, given)
         if what == "handshake":
             print(event(monitor), flush=True)

@@ -1,4 +1,4 @@
-//! What tasks print, are given and bring back, as a raw peer asks for it.
+//! Output, uploads and results of tasks, as a raw peer asks for them.
 
 use sha2::{Digest as _, Sha256};
 use turno_proto::model::archive::{OutputPiece, OutputPlace, UploadId};

@@ -153,17 +153,17 @@ impl Broker {
         workers.iter().filter(|worker| worker["state"] == "ready").count()
     }
 
-    /// What `status --json` says of the broker.
+    /// The document of `status --json`.
     pub fn status(&self) -> Value {
         self.run(&["status", "--json"]).expect(0).json()["broker"].take()
     }
 
-    /// What `queue show --json` says of a queue; null if there is none.
+    /// The document of `queue show --json`; null if there is no such queue.
     pub fn queue(&self, name: &str) -> Value {
         self.run(&["queue", "show", name, "--json"]).json()["queue"].take()
     }
 
-    /// Kills it without a word.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         self.process.signal(Signal::KILL);
         self.process.end(wait::PATIENCE);

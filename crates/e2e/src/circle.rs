@@ -17,7 +17,7 @@ use crate::port::Port;
 use crate::run::Background;
 use crate::wait;
 
-/// What all members know.
+/// The shared secret of all members.
 const SECRET: &str = "a secret that all members of a test know";
 
 /// Members of a ring, running or not. Each is known by its number; its sid is one more.
@@ -99,7 +99,7 @@ impl Circle {
         (0..self.brokers.len()).filter(|at| self.brokers[*at].is_some()).collect()
     }
 
-    /// Kills one without a word.
+    /// Kills one with SIGKILL.
     #[track_caller]
     pub fn kill(&mut self, at: usize) {
         let broker = self.brokers[at].take().expect("it runs");

@@ -16,11 +16,11 @@ use crate::wait;
 
 const NAMES: [&str; 8] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"];
 
-/// What a cluster shall be like.
+/// The plan of a cluster.
 #[derive(Clone, Debug)]
 pub struct Plan {
     brokers: usize,
-    /// Who dials whom.
+    /// Links: the dialling broker and its target.
     links: Vec<(usize, usize)>,
     guests: usize,
     /// Of each broker.
@@ -227,7 +227,7 @@ impl Cluster {
         self.brokers[at] = Some(Broker::start_on(self.net.host(at), place, &flags));
     }
 
-    /// Kills a broker without a word.
+    /// Kills a broker with SIGKILL.
     #[track_caller]
     pub fn kill(&mut self, at: usize) {
         let broker = self.brokers[at].take().expect("it runs");

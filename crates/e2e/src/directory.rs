@@ -1,4 +1,4 @@
-//! What is in a directory, to be compared with what is in it later.
+//! The contents of a directory, to be compared with later ones.
 
 use std::collections::BTreeMap;
 use std::fs;

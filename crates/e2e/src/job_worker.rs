@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use turno_proto::foreman::{Settings, StatusUpdate, Task, TaskId, Worker, WorkerEvent};
+use turno_proto::foreman::{ForemanSettings, StatusUpdate, Task, WireTaskId, Worker, WorkerEvent};
 use turno_proto::model::Mono;
 
 use crate::wait;
@@ -16,7 +16,7 @@ pub struct JobWorker {
     end: Worker,
     foreman: SocketAddr,
     socket: Option<TcpStream>,
-    /// What came of a frame that is not all there.
+    /// Bytes of an incomplete frame.
     partial: Vec<u8>,
     began: Instant,
     told: VecDeque<WorkerEvent>,
@@ -31,7 +31,7 @@ impl JobWorker {
     /// The same with labels.
     pub fn labelled(foreman: SocketAddr, name: &str, procs: u16, labels: &[(&str, &str)]) -> Self {
         let mut end =
-            Worker::new(name.to_owned(), name.to_owned(), procs, Settings::default()).expect("few processors");
+            Worker::new(name.to_owned(), name.to_owned(), procs, ForemanSettings::default()).expect("few processors");
         end.set_labels(labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
         let mut worker =
             Self { end, foreman, socket: None, partial: Vec::new(), began: Instant::now(), told: VecDeque::new() };
@@ -68,7 +68,7 @@ impl JobWorker {
     }
 
     /// The next tasks to stop.
-    pub fn cancelled(&mut self) -> Vec<TaskId> {
+    pub fn cancelled(&mut self) -> Vec<WireTaskId> {
         self.until("a CANCEL", |event| match event {
             WorkerEvent::Cancel(tasks) => Some(tasks.clone()),
             _ => None,
@@ -76,7 +76,7 @@ impl JobWorker {
     }
 
     /// A task has ended. The foreman hears of it as soon as it can.
-    pub fn end(&mut self, task: TaskId, exit_code: i32) {
+    pub fn end(&mut self, task: WireTaskId, exit_code: i32) {
         let update = StatusUpdate {
             job: task.job,
             task: task.task,
@@ -90,12 +90,12 @@ impl JobWorker {
     }
 
     /// Waits until the foreman has recorded the end of that task.
-    pub fn reported(&mut self, task: TaskId) {
+    pub fn reported(&mut self, task: WireTaskId) {
         self.until("the answer to UPDATE", |event| (*event == WorkerEvent::Reported(task)).then_some(()));
     }
 
     /// Takes what it is given and ends it with success at once, until `done` says so. Returns the tasks it ran.
-    pub fn work_until(&mut self, mut done: impl FnMut() -> bool) -> Vec<TaskId> {
+    pub fn work_until(&mut self, mut done: impl FnMut() -> bool) -> Vec<WireTaskId> {
         let mut ran = Vec::new();
         let patience = Instant::now() + wait::PATIENCE;
         while !done() {

@@ -31,7 +31,7 @@ impl Broker {
         job["job"]["id"].as_str().and_then(|id| id.parse().ok()).expect("a job has a number")
     }
 
-    /// What `job show --json` says.
+    /// The document of `job show --json`.
     #[track_caller]
     pub fn job(&self, id: u64) -> Value {
         self.run(&["job", "show", &id.to_string(), "--json"]).expect(0).document("turno.job/1")["job"].take()
@@ -44,7 +44,7 @@ impl Broker {
         ["waiting", "running", "finished", "failed", "cancelled"].map(|state| job[state].as_u64().expect("a count"))
     }
 
-    /// What `job tasks --json` says, in the order of their numbers.
+    /// The rows of `job tasks --json`, in the order of their numbers.
     #[track_caller]
     pub fn tasks(&self, id: u64) -> Vec<Value> {
         let listed = self.run(&["job", "tasks", &id.to_string(), "--json"]).expect(0).document("turno.task_list/1");
@@ -57,14 +57,14 @@ impl Broker {
         self.run(&["job", "wait", &id.to_string(), "--timeout", "100s"]).code
     }
 
-    /// What `job logs` shows of one task: its standard output and its standard error.
+    /// The output of `job logs` for one task: its standard output and its standard error.
     #[track_caller]
     pub fn printed(&self, job: u64, task: u32) -> (String, String) {
         let run = self.run(&["job", "logs", "-q", &format!("{job}.{task}")]).expect(0);
         (run.text(), run.stderr)
     }
 
-    /// What a task wrote into a file of the broker's place; waits until it is there.
+    /// The content of a file that a task wrote; waits until it is there.
     #[track_caller]
     pub fn written(&self, name: &str) -> String {
         let path = self.place.path().join(name);

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: a place of their own, a broker on a free port or on a host of a network, a way to it
+//! Code that the end-to-end tests share: a place of their own, a broker on a free port or on a host of a network, a way to it
 //! that breaks, commands with a deadline, a peer that speaks raw frames, programs of libzmq, and the runner of the documents' terminal
 //! blocks.
 //!
@@ -19,6 +19,7 @@ mod place;
 mod port;
 pub mod process;
 mod proxy;
+mod pyzmq;
 mod run;
 pub mod schema;
 mod script;
@@ -39,6 +40,7 @@ pub use peer::Peer;
 pub use place::Place;
 pub use port::Port;
 pub use proxy::{Cut, Proxy, Way};
+pub use pyzmq::{Pyzmq, ZmqProgram, ZmqSocket};
 pub use run::{Background, Run};
 pub use script::{Act, Script};
-pub use zmtp::{Pyzmq, Wire};
+pub use zmtp::Wire;

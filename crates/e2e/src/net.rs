@@ -53,7 +53,7 @@ impl Net {
         self.namespaces.is_ok()
     }
 
-    /// What it is, in words.
+    /// Its kind, as text.
     pub fn kind(&self) -> String {
         match &self.namespaces {
             Ok(_) => format!("{} network namespaces", self.hosts.len()),

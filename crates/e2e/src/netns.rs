@@ -11,7 +11,7 @@ use crate::process;
 /// Where `ip` keeps the names of namespaces.
 const NAMES: &str = "/run/netns";
 
-/// What our names begin with; the id of the process follows, then which of its networks it is.
+/// The prefix of our names; the id of the process follows, then which of its networks it is.
 const PREFIX: &str = "turno-";
 
 /// An address of the link layer that nobody has: what is sent there arrives nowhere.
@@ -31,7 +31,7 @@ impl Namespaces {
         remove_leftovers();
         let network = NETWORKS.fetch_add(1, Ordering::Relaxed);
         let made = Self { prefix: format!("{PREFIX}{}-{network}-", std::process::id()), hosts };
-        // What was made before a failure goes with `made`.
+        // Parts that were made before a failure are removed with `made`.
         let bridge = made.bridge();
         ip(&["netns", "add", &bridge])?;
         ip(&["-n", &bridge, "link", "add", "bridge", "type", "bridge"])?;

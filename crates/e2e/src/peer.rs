@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use turno_proto::model::{Code, Delivery, Slots, limits};
-use turno_proto::native::{Connect, Deliver, Frame, Outgoing, Raw, Register, VERSION, decode, encode, split};
+use turno_proto::native::{Connect, Deliver, Frame, Raw, RawOutgoing, Register, VERSION, decode, encode, split};
 
 use crate::socket::Socket;
 use crate::wait;
@@ -115,9 +115,9 @@ impl Peer {
     }
 
     /// Sends a request with options on handle 0; returns its number.
-    pub fn request_with(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) -> u32 {
+    pub fn request_with(&mut self, body: &[u8], options: impl FnOnce(&mut RawOutgoing<'_>)) -> u32 {
         self.seq += 1;
-        let mut message = Outgoing::new(self.seq, 0, Raw { headers: false, bytes: body });
+        let mut message = RawOutgoing::new(self.seq, 0, Raw { headers: false, bytes: body });
         options(&mut message);
         self.say(&Frame::Request(message));
         self.seq

@@ -17,7 +17,7 @@ const ROUTERS: &str = "TURNO_TEST_ROUTERS";
 pub struct Place {
     directory: TempDir,
     url: Option<String>,
-    /// What every command of this place is started by, such as `nsenter`.
+    /// The prefix of every command of this place, such as `nsenter`.
     under: Vec<String>,
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 
-/// A port bound by a socket that does not listen. Anyone who dials it is refused; anyone who listens there by its number may
+/// A port bound by a socket that does not listen. A dial is refused; a listener that is given its number may
 /// (with `SO_REUSEADDR`, as brokers do), and nobody is given it as a free one.
 #[derive(Debug)]
 pub struct Port {

@@ -16,7 +16,7 @@ use crate::port::Port;
 pub use state::{Cut, Way};
 use state::{State, TICK, Trap};
 
-/// How long the target may take to accept. Longer, and anyone who dialled is hung up on.
+/// How long the target may take to accept. Longer: the dialler is disconnected.
 const DIAL: Duration = Duration::from_secs(5);
 
 /// Listens at an address of its own and passes bytes on, both ways, to another. Two threads carry each way of a
@@ -93,7 +93,7 @@ impl Proxy {
         self.state.until(|switches| switches.taken - switches.open >= all);
     }
 
-    /// Refuses anyone who dials from now on, as if nobody listened. Connections stay.
+    /// Refuses every dial from now on, as if nobody listened. Connections stay.
     pub fn refuse(&self) {
         self.state.change(|switches| switches.refusing = true);
         self.state.until(|switches| switches.closed);
@@ -155,7 +155,7 @@ fn accept(port: &Port, first: TcpListener, target: SocketAddr, door: &Door, stat
             return;
         }
         match (&listener, refusing) {
-            // What waits to be accepted is reset with it.
+            // Connections that wait to be accepted are reset with it.
             (Some(_), true) => listener = None,
             (None, false) => listener = Some(listen(door, port.address())),
             _ => {}

@@ -71,7 +71,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas")
 }
 
-/// What is wrong with a value, by the root of a schema.
+/// Mistakes of a value, by the root of a schema.
 pub fn faults(root: &Value, value: &Value) -> Vec<String> {
     let mut reader = Reader { root, faults: Vec::new() };
     reader.value(root, value, "$");

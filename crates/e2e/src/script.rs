@@ -9,7 +9,7 @@ use turno_proto::model::{Code, Limits};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{Config, Frame, decode, encode, split};
 
-/// What is done with a call.
+/// The reaction to a call.
 #[derive(Debug)]
 pub enum Act {
     /// It is answered.

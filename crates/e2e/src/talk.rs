@@ -7,7 +7,7 @@ use turno_proto::model::ring::view::RingView;
 use turno_proto::model::view::{BrokerView, Explanation, QueueView, WorkerView};
 use turno_proto::model::{Code, Delivery, Durability, MessageId, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{ClosingReason, Frame, Outgoing, Raw, Register};
+use turno_proto::native::{ClosingReason, Frame, Raw, RawOutgoing, Register};
 
 use crate::{Peer, wait};
 
@@ -19,15 +19,15 @@ impl Peer {
 
     /// Sends a one-way message on handle 0 and waits until the broker has it.
     #[track_caller]
-    pub fn send(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) {
+    pub fn send(&mut self, body: &[u8], options: impl FnOnce(&mut RawOutgoing<'_>)) {
         let seq = self.post(body, options);
         self.hear(|frame| assert!(matches!(frame, Frame::Stored { seq: of, .. } if of == seq), "{frame:?}"));
     }
 
     /// Sends a one-way message on handle 0 and waits for nothing; its number.
-    pub fn post(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) -> u32 {
+    pub fn post(&mut self, body: &[u8], options: impl FnOnce(&mut RawOutgoing<'_>)) -> u32 {
         let seq = self.next_seq();
-        let mut message = Outgoing::new(seq, 0, Raw { headers: false, bytes: body });
+        let mut message = RawOutgoing::new(seq, 0, Raw { headers: false, bytes: body });
         options(&mut message);
         self.say(&Frame::Send(message));
         seq
@@ -35,7 +35,7 @@ impl Peer {
 
     /// Sends a one-way message on handle 0 and waits until it is on the disk; its id.
     #[track_caller]
-    pub fn store(&mut self, body: &[u8], options: impl FnOnce(&mut Outgoing<'_>)) -> MessageId {
+    pub fn store(&mut self, body: &[u8], options: impl FnOnce(&mut RawOutgoing<'_>)) -> MessageId {
         let seq = self.post(body, options);
         self.hear(|frame| match frame {
             Frame::Stored { seq: of, durability: Durability::Disk, id, .. } if of == seq => id,

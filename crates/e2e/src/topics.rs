@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use turno_proto::model::Filter;
-use turno_proto::native::{Event, Frame, Raw};
+use turno_proto::native::{Frame, Raw, RawEvent};
 
 use crate::{Background, Broker, Peer, wait};
 
@@ -50,7 +50,7 @@ impl Peer {
     /// Publishes an event; the number of the frame.
     pub fn publish(&mut self, topic: &str, body: &[u8], confirm: bool) -> u32 {
         let seq = self.next_seq();
-        let event = Event { topic: topic.as_bytes(), payload: Raw { headers: false, bytes: body } };
+        let event = RawEvent { topic: topic.as_bytes(), payload: Raw { headers: false, bytes: body } };
         self.say(&Frame::Publish { seq, confirm, event });
         seq
     }

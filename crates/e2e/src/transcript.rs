@@ -15,9 +15,9 @@ use std::fmt::Write as _;
 pub struct Step {
     /// The line of the document.
     pub line: usize,
-    /// What is typed.
+    /// The typed command.
     pub command: String,
-    /// What is printed.
+    /// The printed lines.
     pub expected: Vec<String>,
 }
 

@@ -1,32 +1,27 @@
-//! ZeroMQ: the codec on a blocking socket, and programs of the real library to talk to.
+//! ZeroMQ: the codec on a blocking socket.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy};
-use turno_proto::zmtp::{Fault, Peer, Session, Settings, Step};
+use turno_proto::zmtp::{Peer, ZmtpFault, ZmtpSession, ZmtpSettings, ZmtpStep};
 
-use crate::run::Run;
 use crate::wait;
 
 /// A ZMTP connection of the test.
 pub struct Wire {
     stream: TcpStream,
-    session: Session,
+    session: ZmtpSession,
     began: Instant,
     /// Bytes that came and were not looked at.
     rest: Vec<u8>,
     out: Vec<u8>,
-    /// What came while heartbeats were waited for.
-    told: VecDeque<Step>,
+    /// Steps that came while heartbeats were awaited.
+    told: VecDeque<ZmtpStep>,
     /// Whether clients may connect that show who they are.
     accepts: bool,
     /// Commands that were dealt with in the session since the handshake: PING and PONG.
@@ -37,7 +32,7 @@ pub struct Wire {
 
 impl Wire {
     /// Waits for a peer that dials.
-    pub fn accept(listener: &TcpListener, settings: Settings) -> Self {
+    pub fn accept(listener: &TcpListener, settings: ZmtpSettings) -> Self {
         listener.set_nonblocking(true).expect("our own socket");
         let (stream, _) = wait::find(wait::PATIENCE, || listener.accept().ok()).expect("somebody dials");
         stream.set_nonblocking(false).expect("our own socket");
@@ -45,17 +40,17 @@ impl Wire {
     }
 
     /// Dials a peer, as soon as it listens.
-    pub fn dial(address: SocketAddr, settings: Settings) -> Self {
+    pub fn dial(address: SocketAddr, settings: ZmtpSettings) -> Self {
         let stream = wait::find(wait::PATIENCE, || TcpStream::connect(address).ok()).expect("somebody listens");
         Self::new(stream, settings)
     }
 
-    fn new(stream: TcpStream, settings: Settings) -> Self {
+    fn new(stream: TcpStream, settings: ZmtpSettings) -> Self {
         stream.set_read_timeout(Some(Duration::from_millis(50))).expect("our own socket");
         let mut out = Vec::new();
         // The secrets of a test.
         let entropy = Entropy::new([7; ENTROPY_LEN]);
-        let session = Session::begin(Mono::ZERO, Arc::new(settings), entropy, &mut out);
+        let session = ZmtpSession::begin(Mono::ZERO, Arc::new(settings), entropy, &mut out);
         let (rest, told) = (Vec::new(), VecDeque::new());
         Self { stream, session, began: Instant::now(), rest, out, told, accepts: true, beats: 0, is_closed: false }
     }
@@ -79,7 +74,7 @@ impl Wire {
     }
 
     /// The next thing that the session tells.
-    pub fn hear(&mut self) -> Result<Step, Fault> {
+    pub fn hear(&mut self) -> Result<ZmtpStep, ZmtpFault> {
         self.resume();
         let end = Instant::now() + wait::PATIENCE;
         while Instant::now() < end {
@@ -93,7 +88,7 @@ impl Wire {
     }
 
     /// Waits for the end of the connection: by the peer, or by a fault of the peer.
-    pub fn ends(mut self) -> Option<Fault> {
+    pub fn ends(mut self) -> Option<ZmtpFault> {
         let end = Instant::now() + wait::PATIENCE;
         while !self.is_closed {
             assert!(Instant::now() < end, "waited in vain for the end");
@@ -119,7 +114,7 @@ impl Wire {
         self.session.heard(self.now());
     }
 
-    fn turn(&mut self) -> Result<(), Fault> {
+    fn turn(&mut self) -> Result<(), ZmtpFault> {
         let now = self.now();
         let timely = self.session.handle_timeout(now, &mut self.out);
         self.flush();
@@ -129,17 +124,17 @@ impl Wire {
         let (step, used) = stepped?;
         self.rest.drain(..used);
         match self.judge(step)? {
-            Step::NeedMore => self.read(),
-            Step::Done => self.beats += usize::from(!self.session.greeting()),
+            ZmtpStep::NeedMore => self.read(),
+            ZmtpStep::Done => self.beats += usize::from(!self.session.greeting()),
             step => self.told.push_back(step),
         }
         Ok(())
     }
 
-    fn judge(&mut self, step: Step) -> Result<Step, Fault> {
+    fn judge(&mut self, step: ZmtpStep) -> Result<ZmtpStep, ZmtpFault> {
         let step = match step {
-            Step::Asks(_) if self.accepts => self.session.accept(self.now(), &mut self.out),
-            Step::Asks(_) => {
+            ZmtpStep::Asks(_) if self.accepts => self.session.accept(self.now(), &mut self.out),
+            ZmtpStep::Asks(_) => {
                 let fault = self.session.refuse(&mut self.out);
                 self.flush();
                 return Err(fault);
@@ -163,7 +158,7 @@ impl Wire {
     /// The peer, once the handshake is done.
     pub fn handshake(&mut self) -> Peer {
         match self.hear() {
-            Ok(Step::Handshaked(peer)) => peer,
+            Ok(ZmtpStep::Handshaked(peer)) => peer,
             other => panic!("no handshake: {other:?}"),
         }
     }
@@ -171,7 +166,7 @@ impl Wire {
     /// The parts of the next message.
     pub fn message(&mut self) -> Vec<Vec<u8>> {
         match self.hear() {
-            Ok(Step::Message(message)) => message.parts().map(<[u8]>::to_vec).collect(),
+            Ok(ZmtpStep::Message(message)) => message.parts().map(<[u8]>::to_vec).collect(),
             other => panic!("no message: {other:?}"),
         }
     }
@@ -179,6 +174,12 @@ impl Wire {
     /// Sends a message.
     pub fn send(&mut self, parts: &[Vec<u8>]) {
         assert!(self.session.send(parts.iter().map(Vec::as_slice), &mut self.out), "the handshake is done");
+        self.flush();
+    }
+
+    /// Sends these bytes, whatever they are.
+    pub fn say_bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
         self.flush();
     }
 
@@ -192,33 +193,5 @@ impl Wire {
     pub fn cancel(&mut self, prefix: &[u8]) {
         assert!(self.session.cancel(prefix, &mut self.out), "the handshake is done");
         self.flush();
-    }
-}
-
-/// A program with a socket of libzmq, `python/peer.py`.
-pub struct Pyzmq {
-    ends: JoinHandle<Run>,
-}
-
-impl Pyzmq {
-    /// Starts it. `given` says which socket it has.
-    pub fn start(what: &str, given: &Value) -> Self {
-        let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        let python = root.join("target/pyzmq/bin/python");
-        assert!(
-            python.exists(),
-            "pyzmq is missing: `cargo xtask test` installs it, or type \
-             `python3 -m venv target/pyzmq && target/pyzmq/bin/pip install pyzmq`"
-        );
-        let mut command = Command::new(python);
-        command.arg(root.join("crates/e2e/python/peer.py")).arg(what).arg(given.to_string());
-        Self { ends: thread::spawn(move || Run::finish(command, &[], 2 * wait::PATIENCE)) }
-    }
-
-    /// Waits for its end; it must have been content with all it saw. Returns what it printed before that.
-    #[track_caller]
-    pub fn done(self) -> String {
-        let text = self.ends.join().expect("the program ends").expect(0).text();
-        text.strip_suffix("done\n").expect("the program says that it is done").to_owned()
     }
 }

@@ -33,7 +33,7 @@ fn every_consumer_answers_for_itself() {
     assert_eq!((sorted(&piped), piped.stderr.as_str()), (vec!["b: TWO".to_owned(), "c: two".to_owned()], ""));
 }
 
-/// Proves S2.15: nobody there is no failure, and nothing waits for anyone who comes later.
+/// Proves S2.15: nobody there is no failure, and nothing waits for later workers.
 #[test]
 fn without_consumers_it_is_done_at_once() {
     let broker = Broker::start();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use turno_e2e::{Broker, Peer, Place, Run, wait};
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Frame, Outgoing, Raw};
+use turno_proto::native::{Frame, Raw, RawOutgoing};
 
 /// A data directory with the store that is kept as an example of its format.
 struct Patient {
@@ -213,7 +213,7 @@ fn bury(broker: &Broker, queue: &str, bytes: usize, most: usize) -> (usize, Opti
     let mut worker = Peer::worker(broker.address(), queue, Slots::Limited(1), "undertaker");
     let body = vec![b'x'; bytes];
     for count in 0..most {
-        client.say(&Frame::Send(Outgoing::new(9, 0, Raw { headers: false, bytes: &body })));
+        client.say(&Frame::Send(RawOutgoing::new(9, 0, Raw { headers: false, bytes: &body })));
         let refused = client.hear(|frame| match frame {
             Frame::Stored { .. } => None,
             Frame::Undelivered { code, .. } => Some(code),

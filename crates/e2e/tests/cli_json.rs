@@ -39,7 +39,7 @@ fn every_leaf_prints_one_document_of_its_schema() {
         (&["pub", "t", "x"], "turno.published/1"),
         (&["topic", "ls"], "turno.topic_list/1"),
         (&["topic", "subscribers"], "turno.subscriber_list/1"),
-        (&["topic", "create", "desk", "t"], "turno.subscriber/1"),
+        (&["topic", "create", "shop", "t"], "turno.subscriber/1"),
         (&["status"], "turno.status/1"),
         (&["drain"], "turno.status/1"),
         (&["resume"], "turno.status/1"),
@@ -74,8 +74,8 @@ fn every_leaf_prints_one_document_of_its_schema() {
     for body in ["1", "2"] {
         broker.run(&["pub", "t", body, "--confirm"]).expect(0);
     }
-    succeeds(&broker, &["topic", "recv", "desk", "-n", "1"], "turno.event_list/1");
-    broker.run(&["topic", "destroy", "desk", "--json"]).expect(0).document("turno.subscriber/1");
+    succeeds(&broker, &["topic", "recv", "shop", "-n", "1"], "turno.event_list/1");
+    broker.run(&["topic", "destroy", "shop", "--json"]).expect(0).document("turno.subscriber/1");
     succeeds(&broker, &["completions", "zsh"], "turno.text/1");
     succeeds(&broker, &["man", "queue", "ls"], "turno.text/1");
     succeeds(&broker, &["man", &pages.display().to_string()], "turno.files/1");

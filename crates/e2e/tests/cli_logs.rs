@@ -53,18 +53,18 @@ fn an_eventful_run() {
     assert_eq!(ready["listen"], one.address().to_string(), "{ready}");
 
     // A worker of a queue, a dead letter, and a worker of jobs.
-    let mut worker = Peer::worker(one.address(), "orders", Slots::Limited(3), "desk 7");
+    let mut worker = Peer::worker(one.address(), "orders", Slots::Limited(3), "shop 7");
     expect(
         &mut one,
         "worker connected",
-        &[("name", "desk 7".into()), ("kind", "queues".into()), ("slots", "3".into())],
+        &[("name", "shop 7".into()), ("kind", "queues".into()), ("slots", "3".into())],
     );
     one.run(&["send", "orders", "x"]).expect(0);
     let (delivery, ..) = worker.delivery();
     worker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: b"no" } });
     expect(&mut one, "dead letters", &[("count", 1.into()), ("queues", "orders".into()), ("level", "WARN".into())]);
     drop(worker);
-    expect(&mut one, "worker disconnected", &[("name", "desk 7".into()), ("queues", "orders".into())]);
+    expect(&mut one, "worker disconnected", &[("name", "shop 7".into()), ("queues", "orders".into())]);
     let mut job_worker = one.job_worker(&["--slots", "2", "--name", "muscle"]);
     expect(&mut one, "worker connected", &[("name", "muscle".into()), ("kind", "jobs".into())]);
     job_worker.signal(Signal::TERM);

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use turno_e2e::{Background, Broker, Peer, wait};
 use turno_proto::model::Slots;
-use turno_proto::native::{Broadcast, Frame, Raw};
+use turno_proto::native::{Frame, Raw, RawBroadcast};
 
 const LONG: Duration = wait::PATIENCE;
 
@@ -150,7 +150,7 @@ fn a_worker_does_only_so_many_broadcasts_at_a_time() {
     let mut client = Peer::client(broker.address(), "q");
     let call = |seq| {
         let raw = Raw { headers: false, bytes: b"x" };
-        Frame::Broadcast(Broadcast {
+        Frame::Broadcast(RawBroadcast {
             seq,
             handle: 0,
             deadline_ms: Some(600_000),

@@ -155,15 +155,15 @@ fn a_stop_now_gives_the_work_to_others() {
 fn a_name_that_several_have_is_refused() {
     let broker = Broker::start();
     let _workers = [
-        broker.worker(&["q", "--echo", "--name", "paired connection"]),
-        broker.worker(&["q", "--echo", "--name", "paired connection"]),
+        broker.worker(&["q", "--echo", "--name", "same name"]),
+        broker.worker(&["q", "--echo", "--name", "same name"]),
     ];
     let table: [&[&str]; 5] = [
-        &["worker", "show", "paired connection"],
-        &["worker", "resize", "paired connection", "3"],
-        &["worker", "drain", "paired connection"],
-        &["worker", "resume", "paired connection"],
-        &["worker", "stop", "paired connection", "--now", "--yes"],
+        &["worker", "show", "same name"],
+        &["worker", "resize", "same name", "3"],
+        &["worker", "drain", "same name"],
+        &["worker", "resume", "same name"],
+        &["worker", "stop", "same name", "--now", "--yes"],
     ];
     for words in table {
         let run = broker.run(words).expect(2);
@@ -173,7 +173,7 @@ fn a_name_that_several_have_is_refused() {
     let id = ids.lines().next().expect("two workers");
     broker.run(&["worker", "stop", id, "--now", "--yes"]).expect(0);
     assert_eq!(broker.workers(), 1);
-    broker.run(&["worker", "show", "paired connection"]).expect(0);
+    broker.run(&["worker", "show", "same name"]).expect(0);
 }
 
 /// Proves S0.25: slow work is spread so that no two workers differ by more than one.

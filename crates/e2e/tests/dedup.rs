@@ -2,7 +2,7 @@
 
 use turno_e2e::{Broker, Peer, Proxy, Run, Way, wait};
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Frame, Kind, Outgoing, Raw};
+use turno_proto::native::{Frame, Kind, Raw, RawOutgoing};
 
 fn ready(broker: &Broker, queue: &str) -> u64 {
     broker.queue(queue)["ready"].as_u64().expect("a number")
@@ -184,7 +184,8 @@ fn a_bad_id_is_bad_usage() {
 fn a_bad_id_on_the_wire_is_refused() {
     let broker = Broker::start();
     let mut peer = Peer::client(broker.address(), "q");
-    let message = |seq, dedup_id| Outgoing { dedup_id, ..Outgoing::new(seq, 0, Raw { headers: false, bytes: b"x" }) };
+    let message =
+        |seq, dedup_id| RawOutgoing { dedup_id, ..RawOutgoing::new(seq, 0, Raw { headers: false, bytes: b"x" }) };
     let long = [b'x'; 65];
     for (seq, frame) in [(10, Frame::Send(message(10, Some(b"")))), (11, Frame::Send(message(11, Some(&long))))] {
         peer.say(&frame);

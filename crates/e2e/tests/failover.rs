@@ -40,7 +40,7 @@ fn a_request_whose_broker_is_lost_says_so() {
     assert_eq!(other.status()["counters"]["requests"], 0);
 }
 
-/// Proves S2.2 and I15: anyone who allows retries is asked again at the next broker when the first is lost.
+/// Proves S2.2 and I15: a request with retries is sent again to the next broker when the first is lost.
 #[test]
 fn a_request_with_retries_goes_on_at_the_next_broker() {
     let mut first = Broker::start();

@@ -3,7 +3,7 @@
 use turno_e2e::{Broker, Peer, process};
 use turno_proto::model::{Code, Cost, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{Connect, Deliver, Frame, Outgoing, Raw, VERSION, encode};
+use turno_proto::native::{Connect, Deliver, Frame, Raw, RawOutgoing, VERSION, encode};
 
 const RAW: Raw<'static> = Raw { headers: false, bytes: b"" };
 
@@ -47,7 +47,7 @@ fn before_the_greeting_every_fault_has_its_code() {
         ("TLS", vec![0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xFC], Code::BadMagic),
         ("an unknown type", header(119, 0, 1, 0, 0), Code::UnknownType),
         ("PING first", encoded(&Frame::Ping { seq: 1 }), Code::ExpectedConnect),
-        ("REQUEST first", encoded(&Frame::Request(Outgoing::new(1, 0, RAW))), Code::ExpectedConnect),
+        ("REQUEST first", encoded(&Frame::Request(RawOutgoing::new(1, 0, RAW))), Code::ExpectedConnect),
         ("a frame of the broker first", encoded(&Frame::Pong { seq: 1 }), Code::ExpectedConnect),
         ("4,097 bytes", control(16, 1, &long_name), Code::FrameTooLarge),
         ("version 2", encoded(&connect(2)), Code::VersionMismatch),

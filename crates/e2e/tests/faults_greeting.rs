@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use turno_e2e::{Broker, Peer, process, wait};
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Connect, Frame, Outgoing, Raw, VERSION, encode};
+use turno_proto::native::{Connect, Frame, Raw, RawOutgoing, VERSION, encode};
 
 /// Proves I21: a greeting that comes a byte at a time is given up after 5 s, not 5 s after its last byte: that would
 /// never come to pass.
@@ -34,7 +34,7 @@ fn a_dribbled_frame_is_a_frame() {
     let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "w");
     let mut client = Peer::client(broker.address(), "q");
     let mut bytes = Vec::new();
-    encode(&Frame::Request(Outgoing::new(7, 0, Raw { headers: false, bytes: b"in pieces" })), &mut bytes);
+    encode(&Frame::Request(RawOutgoing::new(7, 0, Raw { headers: false, bytes: b"in pieces" })), &mut bytes);
     encode(&Frame::Ping { seq: 8 }, &mut bytes);
     for byte in &bytes {
         client.say_bytes(&[*byte]);

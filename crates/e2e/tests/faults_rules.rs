@@ -3,7 +3,7 @@
 
 use turno_e2e::{Broker, Peer};
 use turno_proto::model::{Code, Delivery, Slots};
-use turno_proto::native::{Deliver, Frame, Raw, Word};
+use turno_proto::native::{Deliver, FencedFrame, Frame, Raw};
 
 fn body(bytes: &[u8]) -> Raw<'_> {
     Raw { headers: false, bytes }
@@ -21,7 +21,7 @@ fn consume(peer: &mut Peer, seq: u32, exclusive: bool) -> Option<u64> {
     peer.say(&Frame::Consume { seq, handle: 0, exclusive });
     peer.hear(|frame| match frame {
         Frame::Ok { seq: of } if of == seq => None,
-        Frame::Fenced { token, word: Word::Ok { seq: of } } if of == seq => Some(token),
+        Frame::Fenced { token, frame: FencedFrame::Ok { seq: of } } if of == seq => Some(token),
         other => panic!("{other:?} accepts no CONSUME"),
     })
 }

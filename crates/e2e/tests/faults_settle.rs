@@ -90,8 +90,8 @@ fn registering_again_commits_no_slot_twice() {
 #[test]
 fn two_workers_with_one_name_both_work() {
     let broker = Broker::start();
-    let mut one = Peer::worker(broker.address(), "q", Slots::Limited(1), "paired connection");
-    let mut other = Peer::worker(broker.address(), "q", Slots::Limited(1), "paired connection");
+    let mut one = Peer::worker(broker.address(), "q", Slots::Limited(1), "same name");
+    let mut other = Peer::worker(broker.address(), "q", Slots::Limited(1), "same name");
     let mut client = Peer::client(broker.address(), "q");
     let seqs = [client.request(b"1"), client.request(b"2")];
     let deliveries = [one.delivery(), other.delivery()];
@@ -101,18 +101,15 @@ fn two_workers_with_one_name_both_work() {
     other.reply(deliveries[1].0, b"2");
     assert_eq!(client.answer().0, seqs[1]);
     for command in [
-        &["worker", "show", "paired connection"][..],
-        &["worker", "resize", "paired connection", "5"],
-        &["worker", "drain", "paired connection"],
+        &["worker", "show", "same name"][..],
+        &["worker", "resize", "same name", "5"],
+        &["worker", "drain", "same name"],
     ] {
         let refused = broker.run(&[command, &["--json"]].concat());
         assert_ne!(refused.code, 0, "{command:?}");
         assert_eq!(refused.json()["error"]["code"], "ambiguous", "{command:?}");
     }
-    client.say(&Frame::AdminCall {
-        seq: 90,
-        call: AdminCall::WorkerStop { worker: "paired connection".into(), now: true },
-    });
+    client.say(&Frame::AdminCall { seq: 90, call: AdminCall::WorkerStop { worker: "same name".into(), now: true } });
     assert_eq!(client.refused(), (90, Code::Ambiguous));
     let ids: Vec<String> = client.workers().iter().map(|worker| worker.id.to_string()).collect();
     broker.run(&["worker", "show", &ids[1], "--json"]).expect(0);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use turno_e2e::{Broker, Peer, process, wait};
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Frame, Outgoing, Raw};
+use turno_proto::native::{Frame, Raw, RawOutgoing};
 
 const MIB: usize = 1 << 20;
 
@@ -18,7 +18,7 @@ fn consume_too(peer: &mut Peer, queue: &str) {
     peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 81 }));
 }
 
-/// Proves I21, S2.34 and S2.35: anyone who reads nothing is not read from any more, then closed with `slow_reader` after
+/// Proves I21, S2.34 and S2.35: a peer that reads nothing is not read from any more, then closed with `slow_reader` after
 /// 10 s; what it held moves on, and nobody else notices.
 #[test]
 fn a_peer_that_reads_nothing_is_paused_and_then_closed() {
@@ -71,7 +71,7 @@ fn a_peer_that_reads_nothing_is_paused_and_then_closed() {
 }
 
 /// Proves I21: more than 8 MiB of replies close a peer that reads nothing; memory stays bounded even before that is
-/// sure, and if it reads in time, the last word is the reason.
+/// sure, and if it reads in time, the last frame is the reason.
 #[test]
 fn a_pile_of_replies_closes_whoever_reads_nothing() {
     let mut broker = Broker::start();
@@ -208,7 +208,9 @@ fn a_flood_of_pings_is_paused() {
     let grown = process::memory_now(id).saturating_sub(before);
     assert!(grown < 8 << 20, "unread PONGs cost {grown} bytes");
     let mut bystander = Peer::client(broker.address(), "q");
-    bystander
-        .say(&Frame::Request(Outgoing { fail_fast: true, ..Outgoing::new(7, 0, Raw { headers: false, bytes: b"" }) }));
+    bystander.say(&Frame::Request(RawOutgoing {
+        fail_fast: true,
+        ..RawOutgoing::new(7, 0, Raw { headers: false, bytes: b"" })
+    }));
     assert_eq!(bystander.undelivered(), (7, Code::NoResponder));
 }

@@ -174,7 +174,7 @@ impl World {
             peer
         };
         broker.run(&["link", "add", "127.0.0.1:1", "--no-wait"]).expect(0);
-        broker.run(&["topic", "create", "desk", "t.>"]).expect(0);
+        broker.run(&["topic", "create", "shop", "t.>"]).expect(0);
         broker.run(&["pub", "t.\u{202e}x", "x"]).expect(0);
         let url = liar(broker.address());
         let job_worker =
@@ -239,8 +239,8 @@ const AGAIN: [(&str, &[i32], bool); 40] = [
     ("job retry JOB --dry-run", &[0, 1], true),
     ("topic ls", &[0], false),
     ("topic subscribers", &[0], true),
-    ("topic create desk t", &[0], true),
-    ("topic recv desk", &[0, 4], false),
+    ("topic create shop t", &[0], true),
+    ("topic recv shop", &[0, 4], false),
     ("pub t.x hi", &[0], false),
     ("link ls", &[0], true),
     ("link add 127.0.0.1:1 --no-wait", &[0], true),
@@ -267,7 +267,7 @@ const ONCE: [(&str, &[i32], bool); 24] = [
     ("message cancel WAITING --yes", &[0], true),
     ("queue purge q --yes --dead", &[0], false),
     ("queue dead purge q --all --yes", &[0], false),
-    ("topic destroy desk", &[0], true),
+    ("topic destroy shop", &[0], true),
     ("link rm 127.0.0.1:1", &[0], true),
     ("job cancel JOB --yes", &[0], true),
     ("job rm JOB --yes", &[0, 1], true),

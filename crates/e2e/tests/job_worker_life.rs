@@ -372,7 +372,7 @@ fn an_idle_worker_ends() {
     assert_eq!(broker.task_counts(job), [0, 0, 1, 0, 0]);
 }
 
-/// Anyone who started it over a pipe ends it in order by closing that.
+/// A worker that was started over a pipe ends in order when the pipe is closed.
 #[test]
 fn a_worker_ends_with_its_input() {
     let broker = Broker::start();

@@ -58,7 +58,7 @@ fn a_command_that_is_too_long_is_refused() {
     assert!(run.stderr.contains("65536 bytes") && run.stderr.contains("code: bad_job"), "{}", run.stderr);
 }
 
-/// Anyone who waits for one command can tell what it returned from what turno has to say.
+/// With `--wait`, the exit status of one command differs from those of turno itself.
 #[test]
 fn without_a_broker_a_wait_for_one_command_ends_with_125() {
     let place = Place::new();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use turno_e2e::{Broker, JobWorker, Peer, wait};
-use turno_proto::foreman::{Task, TaskId, WorkerEvent};
+use turno_proto::foreman::{Task, WireTaskId, WorkerEvent};
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{Array, JobSpec};
@@ -46,7 +46,7 @@ fn the_foreman_speaks_first() {
 fn an_array_is_worked_off_by_several_workers() {
     let broker = Broker::start();
     let done = AtomicBool::new(false);
-    let ran: Vec<TaskId> = std::thread::scope(|scope| {
+    let ran: Vec<WireTaskId> = std::thread::scope(|scope| {
         let workers: Vec<_> = [("small", 1), ("wide", 7)]
             .into_iter()
             .map(|(name, procs)| {
@@ -102,7 +102,7 @@ fn a_killed_broker_goes_on_where_it_was() {
     assert_eq!(attempts, BTreeMap::from([(5, 1), (6, 1)]), "nothing is started twice");
     // Ends are told one by one, and only while the worker has its turn.
     for task in [5, 6] {
-        worker.reported(TaskId { job: id, task });
+        worker.reported(WireTaskId { job: id, task });
     }
     broker.run(&["job", "wait", &id.to_string()]).expect(1);
     assert_eq!(counts(&job(&broker, id)), [0, 0, 5, 1, 0]);

@@ -236,10 +236,7 @@ fn jobs_are_chosen_by_tags() {
     let third = &document["jobs"][1];
     assert_eq!((&third["id"], &third["progress"], &third["tags"][1]), (&"3".into(), &50.into(), &"night".into()));
     let text = place.run(["job", "ls", "--columns", "id,progress,tags"]).expect(0).text();
-    assert_eq!(
-        text,
-        "ID  PROGRESS  TAGS\n 4        0%  night\n 3       50%  may,night\n 2      100%  -\n 1      100%  may\n"
-    );
+    assert_eq!(text, "ID  DONE  TAGS\n 4    0%  night\n 3   50%  may,night\n 2  100%  -\n 1  100%  may\n");
 }
 
 #[test]

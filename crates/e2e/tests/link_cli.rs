@@ -49,7 +49,7 @@ fn two_brokers_are_linked_and_share_workers() {
     assert_eq!((rows.len(), &rows[0]["schema"]), (1, &"turno.link_row/1".into()));
     assert_eq!(near.run(&["link", "ls", "-o", "name"]).expect(0).text(), format!("{}\n", address(&far)));
     let text = near.run(&["link", "ls"]).expect(0);
-    assert!(text.text().starts_with("NAME  STATE  ROUND_TRIP_SECONDS  OFFERED"), "{}", text.text());
+    assert!(text.text().starts_with("NAME  STATE  ROUND TRIP  OFFERED"), "{}", text.text());
     assert_eq!(text.stderr, "", "nothing is wrong, so there is no hint");
     let status = near.status();
     assert_eq!(
@@ -64,7 +64,7 @@ fn two_brokers_are_linked_and_share_workers() {
 fn the_graph_shows_who_is_linked_to_whom() {
     let (one, two, odd) = (named("rb-1"), named("rb-2"), named("a \"b\\\" -- c"));
     let alone = one.run(&["link", "graph"]).expect(0);
-    assert_eq!(alone.text(), "NAME  HOPS  WAY  NEIGHBOURS\nrb-1     0    -           -\n");
+    assert_eq!(alone.text(), "NAME  HOPS  PATH  NEIGHBOURS\nrb-1     0  -     -\n");
     assert!(alone.stderr.starts_with("hint: no links"), "{}", alone.stderr);
     one.run(&["link", "add", &address(&two)]).expect(0);
     two.run(&["link", "add", &address(&odd)]).expect(0);
@@ -211,7 +211,7 @@ fn links_are_removed_by_any_of_their_names() {
     assert_eq!(run.error_code(), "ambiguous");
 }
 
-/// Anyone who did not dial can end a link, but the one that dialled makes it again.
+/// The broker that did not dial can end a link, but the one that dialled makes it again.
 #[test]
 fn a_link_that_the_other_end_dialled_comes_back() {
     let (near, far) = pair();

@@ -8,16 +8,17 @@ use turno_e2e::{Broker, Peer, Place};
 use turno_proto::model::Code;
 use turno_proto::model::link::BrokerId;
 use turno_proto::native::{
-    Acceptor, Connect, Credentials, Dialler, Frame, Greeted, Identity, LinkChallenge, LinkHello, Proof, Secret, VERSION,
+    Acceptor, Connect, Dialler, Frame, Greeted, GreetingCredentials, Identity, LinkChallenge, LinkHello, Proof, Secret,
+    VERSION,
 };
 
 const SECRET: &[u8] = b"correct horse battery staple";
 const OTHER: &[u8] = b"another secret, long enough";
 
-fn credentials(secret: Option<&[u8]>) -> Credentials {
+fn credentials(secret: Option<&[u8]>) -> GreetingCredentials {
     let (broker, name) = (BrokerId::new(0xbeef), "stranger".to_owned());
     let identity = Identity { broker, name, program: "e2e".to_owned(), frame_bytes_max: 1 << 24 };
-    Credentials::new(identity, secret.map(|secret| Secret::new(secret).expect("as it should be")))
+    GreetingCredentials::new(identity, secret.map(|secret| Secret::new(secret).expect("as it should be")))
 }
 
 /// A broker with the secret, from a file.
@@ -61,7 +62,7 @@ fn link(broker: &Broker, secret: Option<&[u8]>, nonce: u8) -> (Peer, LinkHello, 
     (peer, hello, proof)
 }
 
-/// Anyone who knows the secret is a broker; a broker that can be told from itself by what it says goes on.
+/// A peer that knows the secret may link; the broker it links to goes on.
 #[test]
 fn who_knows_the_secret_may_link() {
     for routers in ["1", "2", "4"] {

@@ -148,7 +148,7 @@ fn a_holder_behind_a_broker_that_dies() {
     assert_eq!((tokens(&holder), tokens(&next)), (vec![token], vec![higher]));
 }
 
-/// Proves S2.27: anyone who stands by at the broker of the holder comes before those elsewhere.
+/// Proves S2.27: a standby at the broker of the holder comes before those elsewhere.
 #[test]
 fn those_at_the_same_broker_come_first() {
     let cluster = Plan::chain(2).config(ORDER).start();

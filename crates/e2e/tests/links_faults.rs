@@ -35,7 +35,7 @@ fn send(cluster: &Cluster, at: usize, count: usize) {
 }
 
 /// Proves S2.6, I1 and I2: the broker with the workers, the one that owns the messages, or both are killed in the middle
-/// of the job worker-over. Each send is done at last, at its owner and nowhere else.
+/// of the hand-over. Each send is done at last, at its owner and nowhere else.
 #[test]
 fn a_broker_is_killed_while_sends_cross() {
     const COUNT: usize = 400;

@@ -77,7 +77,7 @@ fn a_broadcast_reaches_each_consumer_once() {
 }
 
 /// Proves S2.6 and S2.13 over links: the broker at the end, the one in the middle or the asking one is killed in the middle
-/// of a broadcast. The end comes all the same and adds up; anyone who is cut off is told to stop.
+/// of a broadcast. The end comes all the same and adds up; a worker that is cut off is told to stop.
 #[test]
 fn a_broker_is_killed_in_the_middle_of_a_broadcast() {
     for killed in [2, 1, 0] {
@@ -245,22 +245,22 @@ fn a_subscriber_fetches_what_was_published_elsewhere() {
     const COUNT: usize = 100;
     for (shape, cluster) in shapes() {
         cluster.wait_known();
-        cluster.broker(2).run(&["topic", "create", "desk", "t"]).expect(0);
+        cluster.broker(2).run(&["topic", "create", "shop", "t"]).expect(0);
         wait::until("it is known elsewhere", || {
             cluster.broker(0).publish("t", "probe");
-            cluster.broker(2).run(&["topic", "recv", "desk"]).code == 0
+            cluster.broker(2).run(&["topic", "recv", "shop"]).code == 0
         });
         let lines: String = (0..COUNT).map(|number| format!("{number}\n")).collect();
         cluster.broker(0).place.run_with_input(["pub", "t", "--lines"], lines.as_bytes()).expect(0);
         cluster.broker(0).publish("t", "end");
         let mut fetched = String::new();
         wait::until("the last one came", || {
-            fetched.push_str(&cluster.broker(2).run(&["topic", "recv", "desk"]).text());
+            fetched.push_str(&cluster.broker(2).run(&["topic", "recv", "shop"]).text());
             fetched.ends_with("t end\n")
         });
         let fetched: Vec<&str> = fetched.lines().filter(|line| *line != "t probe").collect();
         let numbers = (0..COUNT).map(|number| format!("t {number}"));
         assert_eq!(fetched, numbers.chain(["t end".to_owned()]).collect::<Vec<_>>(), "{shape}");
-        assert_eq!(cluster.broker(0).run(&["topic", "recv", "desk", "--json"]).expect(4).error_code(), "not_found");
+        assert_eq!(cluster.broker(0).run(&["topic", "recv", "shop", "--json"]).expect(4).error_code(), "not_found");
     }
 }

@@ -213,7 +213,7 @@ fn own_workers_come_first() {
     }
     far.hears_nothing(Duration::from_millis(300));
     assert_eq!(cluster.links(0)[0].forwarded, 1);
-    // Both brokers' clients, both full: what waits goes to anyone who is free first, and to nobody twice.
+    // Both brokers' clients, both full: what waits goes to the first free worker, and to nobody twice.
     let waiting: Vec<u32> = (0..4).map(|_| client.request(b"any")).collect();
     let mut bodies = vec![far.delivery(), far.delivery()];
     for (delivery, ..) in bodies.drain(..) {

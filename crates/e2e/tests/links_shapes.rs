@@ -153,7 +153,7 @@ fn two_that_dial_each_other() {
         doubled(0) + doubled(1) == 1
     });
     all_meet(&cluster, 1);
-    // Anyone who comes back, it is one link again.
+    // Whichever broker comes back, it is one link again.
     for at in 0..2 {
         cluster.restart(at);
         all_meet(&cluster, 0);
@@ -318,7 +318,7 @@ fn a_chain_as_the_command_line_shows_it() {
     let table = show(0, &["link", "graph"]);
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     let expected = [
-        &["NAME", "HOPS", "WAY", "NEIGHBOURS"][..],
+        &["NAME", "HOPS", "PATH", "NEIGHBOURS"][..],
         &["alpha", "0", "-", "beta"],
         &["beta", "1", "beta", "alpha,gamma"],
         &["gamma", "2", "beta>gamma", "beta"],

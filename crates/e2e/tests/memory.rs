@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use turno_e2e::{Broker, Peer, Place, process, wait};
 use turno_proto::model::Slots;
-use turno_proto::native::{Frame, HEADER_LEN, Header, MAGIC, Outgoing, Raw, encode};
+use turno_proto::native::{Frame, HEADER_LEN, Header, MAGIC, Raw, RawOutgoing, encode};
 
 const MIB: usize = 1 << 20;
 const PIECE: usize = 64 * 1024;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn begun(bytes: usize, of: usize) -> Vec<u8> {
     let body = vec![7; of];
     let mut frame = Vec::new();
-    encode(&Frame::Send(Outgoing::new(9, 0, Raw { headers: false, bytes: &body })), &mut frame);
+    encode(&Frame::Send(RawOutgoing::new(9, 0, Raw { headers: false, bytes: &body })), &mut frame);
     frame.truncate(bytes);
     frame
 }
@@ -63,8 +63,13 @@ fn unfinished_greetings_of_job_workers_hold_little() {
     bystander.sync();
     let before = process::memory_now(id);
     // HELLO has the same header; its length is all that is looked at before the body is complete.
-    let header =
-        Header { kind: turno_proto::foreman::Kind::Hello.number(), flags: 0, seq: 0, word: 0, length: 4_000_000 };
+    let header = Header {
+        kind: turno_proto::foreman::ForemanKind::Hello.number(),
+        flags: 0,
+        seq: 0,
+        word: 0,
+        length: 4_000_000,
+    };
     assert_eq!(header.to_bytes().len(), HEADER_LEN);
     let mut bytes = header.to_bytes().to_vec();
     assert_eq!(bytes[..2], MAGIC.to_le_bytes());
@@ -147,7 +152,7 @@ fn unread_deliveries_are_part_of_the_limit() {
     let mut body = [7; 1_024];
     for number in 0..COUNT {
         body[..4].copy_from_slice(&number.to_le_bytes());
-        client.say(&Frame::Send(Outgoing::new(number + 10, 0, Raw { headers: false, bytes: &body })));
+        client.say(&Frame::Send(RawOutgoing::new(number + 10, 0, Raw { headers: false, bytes: &body })));
         client.hear(|frame| assert!(matches!(frame, Frame::Stored { .. }), "{frame:?}"));
     }
     let before = process::memory_now(id);
@@ -217,7 +222,7 @@ fn what_is_read_back_from_the_disk_is_part_of_the_limit() {
     let mut send = |client: &mut Peer, numbers: Range<u32>| {
         for number in numbers.clone() {
             body[..4].copy_from_slice(&number.to_le_bytes());
-            client.say(&Frame::Send(Outgoing::new(number + 10, 0, Raw { headers: false, bytes: &body })));
+            client.say(&Frame::Send(RawOutgoing::new(number + 10, 0, Raw { headers: false, bytes: &body })));
         }
         for _ in numbers {
             client.next(|frame| assert!(matches!(frame, Frame::Stored { .. }), "{frame:?}"));

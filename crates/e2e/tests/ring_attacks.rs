@@ -8,7 +8,7 @@ use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Errand, Member, NewConn, Origin, RetConn, RingMessage, Sid};
-use turno_proto::native::{Acceptor, Credentials, Dialler, Frame, Greeted, RingIdentity};
+use turno_proto::native::{Acceptor, Dialler, Frame, Greeted, GreetingCredentials, RingIdentity};
 
 /// Brokers 1 and 2, and nothing that proves who is who.
 fn two() -> [Broker; 2] {
@@ -33,8 +33,8 @@ fn wait_whole(one: &Broker, two: &Broker) {
     });
 }
 
-fn identity(member: Member) -> Credentials<RingIdentity> {
-    Credentials { identity: RingIdentity { member: Some(member), program: "e2e".to_owned() }, secret: None }
+fn identity(member: Member) -> GreetingCredentials<RingIdentity> {
+    GreetingCredentials { identity: RingIdentity { member: Some(member), program: "e2e".to_owned() }, secret: None }
 }
 
 /// A member as it shows itself, in another life if one is named.
@@ -71,7 +71,7 @@ fn an_incarnation_in_a_greeting_ends_nobody() {
     let [one, two] = two();
     let mut absurd = greeted(&one, posing(&two, Some(u64::MAX)));
     let code = absurd.next(|frame| match frame {
-        Frame::Ring(word) => match *word {
+        Frame::Ring(message) => match *message {
             RingMessage::Refused { code, .. } => code,
             other => panic!("expected RING_REFUSED: {other:?}"),
         },

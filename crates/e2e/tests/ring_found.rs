@@ -9,7 +9,7 @@ use serde_json::Value;
 use turno_e2e::{Broker, Place, Port, Run, wait};
 use turno_proto::model::ring::{Member, Origin, RingMessage, Sid};
 use turno_proto::model::{Mono, limits};
-use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingStep, encode};
+use turno_proto::native::{Frame, GreetingCredentials, RingIdentity, RingSession, RingStep, encode};
 
 /// Everywhere a free port.
 const PORTS: [&str; 4] = ["--ring-port", "0", "--foreman-listen", "127.0.0.1:0"];
@@ -57,7 +57,7 @@ fn tell(mut stream: TcpStream, sid: u16, told: u16) {
     let origin = Origin { sid: Sid::new(sid), incarnation: 1 };
     let member = Some(Member { origin, address: "127.0.0.1:9".to_owned(), native: String::new() });
     let identity = RingIdentity { member, program: "e2e".to_owned() };
-    let me = Credentials { identity, secret: None };
+    let me = GreetingCredentials { identity, secret: None };
     let mut session = RingSession::accept(Mono::ZERO, me, [7; 32], true, limits::RING_BEAT_MS);
     let (mut heard, mut said) = (Vec::new(), Vec::new());
     loop {
@@ -70,7 +70,7 @@ fn tell(mut stream: TcpStream, sid: u16, told: u16) {
                 }
                 0
             }
-            (RingStep::Frame(Frame::Ring(word)), used) if *word == RingMessage::AskSid => {
+            (RingStep::Frame(Frame::Ring(message)), used) if *message == RingMessage::AskSid => {
                 encode(&RingMessage::FreeSid { sid: Sid::new(told) }.into(), &mut said);
                 used
             }

@@ -8,8 +8,8 @@ use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Errand, Member, NewConn, Origin, Publication, RetConn, RingMessage, RingState, Sid};
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Connect, Credentials, Dialler, Event, Frame, Greeted, Proof, Raw, RingChallenge, RingHello, RingIdentity, Secret,
-    VERSION,
+    Connect, Dialler, Frame, Greeted, GreetingCredentials, Proof, Raw, RawEvent, RingChallenge, RingHello,
+    RingIdentity, Secret, VERSION,
 };
 
 const SECRET: &[u8] = b"correct horse battery staple";
@@ -31,13 +31,13 @@ fn ring_port(broker: &Broker) -> Peer {
 
 fn member(sid: u16, incarnation: u64) -> Member {
     let origin = Origin { sid: Sid::new(sid), incarnation };
-    // Nobody listens there: anyone who dials it is refused.
+    // Nobody listens there: a dial is refused.
     Member { origin, address: "127.0.0.1:9".to_owned(), native: String::new() }
 }
 
 fn dialler(member: Member, secret: &[u8], nonce: u8) -> Dialler<RingIdentity> {
     let identity = RingIdentity { member: Some(member), program: "e2e".to_owned() };
-    Dialler::new(Credentials { identity, secret: Secret::new(secret) }, [nonce; 32], true)
+    Dialler::new(GreetingCredentials { identity, secret: Secret::new(secret) }, [nonce; 32], true)
 }
 
 fn say_hello(peer: &mut Peer, hello: &RingHello) {
@@ -62,7 +62,7 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
     peer
 }
 
-/// Anyone who is no broker, or a broker that wants a link, has no business at the ring's port, and a member of the ring none at
+/// A client, or a broker that wants a link, has no business at the ring's port, and a member of the ring none at
 /// the others.
 #[test]
 fn strangers_are_refused() {
@@ -83,7 +83,7 @@ fn strangers_are_refused() {
     assert_eq!(broker.ring().state, RingState::Alone);
 }
 
-/// Proves S3.51: anyone who does not know the secret, replays what another said, or proves another number than it says, is
+/// Proves S3.51: a peer that does not know the secret, replays what another said, or proves another number than it says, is
 /// refused.
 #[test]
 fn a_proof_is_worth_nothing_elsewhere() {
@@ -129,7 +129,7 @@ fn one_number_for_one_broker() {
     let broker = broker();
     let mut second = greeted(&broker, member(1, u64::MAX));
     let code = second.next(|frame| match frame {
-        Frame::Ring(word) => match *word {
+        Frame::Ring(message) => match *message {
             RingMessage::Refused { code, .. } => code,
             other => panic!("expected RING_REFUSED: {other:?}"),
         },
@@ -144,21 +144,21 @@ fn one_number_for_one_broker() {
 fn who_has_no_place_has_no_voice() {
     let broker = broker();
     let origin = Origin { sid: Sid::new(2), incarnation: 5 };
-    let event = Event { topic: b"news", payload: Raw { headers: false, bytes: b"forged" } };
-    let words = [
+    let event = RawEvent { topic: b"news", payload: Raw { headers: false, bytes: b"forged" } };
+    let messages = [
         RingMessage::Shutdown { origin, hops: 0 }.into(),
         Frame::RingPublish(Publication { origin, seq: 1, after: 0, round: 0, hops: 0, event }),
     ];
-    for word in words {
+    for message in messages {
         let mut peer = greeted(&broker, member(2, 5));
-        peer.say(&word);
+        peer.say(&message);
         assert!(peer.next(|frame| matches!(frame, Frame::Error { code: Code::ExpectedConnect, .. })));
     }
     // A predecessor's word: broker 1 has not asked for one.
     let mut peer = greeted(&broker, member(2, 5));
     peer.say(&RingMessage::RetConn(RetConn::Open { errand: Errand::Return }).into());
     let code = peer.next(|frame| match frame {
-        Frame::Ring(word) => match *word {
+        Frame::Ring(message) => match *message {
             RingMessage::Refused { code, .. } => code,
             other => panic!("expected RING_REFUSED: {other:?}"),
         },

@@ -1,4 +1,4 @@
-//! Ending a broker: in order, in time, at once, and without a word.
+//! Ending a broker: in order, in time, at once, and by SIGKILL.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ fn a_broker_that_ends_finishes_what_runs() {
     let new = client.request(b"new");
     assert_eq!(client.undelivered(), (new, Code::Closing));
     assert!(idle.status().draining);
-    // Anyone who comes now may ask, but is told to go elsewhere.
+    // A new client may ask, but is told to go elsewhere.
     let status = broker.run(&["status", "--json"]).expect(0).json();
     assert_eq!((&status["broker"]["draining"], &status["broker"]["in_flight"]), (&true.into(), &1.into()));
     // Its client goes round until another broker takes the request, or its time is over.
@@ -50,7 +50,7 @@ fn a_broker_that_ends_finishes_what_runs() {
     assert!(said(&mut broker).contains("2 waiting requests were returned"), "{}", said(&mut broker));
 }
 
-/// Proves S2.17: what still runs when the time is over is cut, its caller is told, and so is anyone who looks.
+/// Proves S2.17: what still runs when the time is over is cut, its caller is told, and views show it.
 #[test]
 fn the_drain_deadline_cuts() {
     let mut broker = Broker::start_with(&["--drain-timeout", "300ms"]);

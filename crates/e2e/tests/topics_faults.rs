@@ -3,7 +3,7 @@
 use turno_e2e::{Broker, Peer, Place, process, wait};
 use turno_proto::model::{Code, Filter, limits};
 use turno_proto::native::admin::AdminCall;
-use turno_proto::native::{Event, Frame, Raw};
+use turno_proto::native::{Frame, Raw, RawEvent};
 
 /// What is no topic or no filter is told before a broker is asked, in short, and without what steers a terminal.
 #[test]
@@ -27,7 +27,7 @@ fn what_is_no_topic_is_wrong_usage() {
     }
     for text in neither.iter().chain(&no_filter) {
         refused(&["sub", "good", text]);
-        refused(&["topic", "create", "desk", "good", text]);
+        refused(&["topic", "create", "shop", "good", text]);
     }
     refused(&["sub", "--prefix", &long]);
 }
@@ -46,7 +46,7 @@ const SUBSCRIBE: u8 = 64;
 const PUBLISH: u8 = 66;
 const PREFIX: u8 = turno_proto::native::flags::PREFIX;
 
-/// The same from anyone who writes frames by hand: refused, and the connection goes on.
+/// The same from a peer that writes frames by hand: refused, and the connection goes on.
 #[test]
 fn bad_frames_are_refused_and_nothing_more() {
     let broker = Broker::start();
@@ -75,11 +75,11 @@ fn bad_frames_are_refused_and_nothing_more() {
     peer.say(&Frame::Unsubscribe { seq: 7, filter: "never".parse::<Filter>().expect("a filter") });
     assert_eq!(peer.refused(), (7, Code::NotFound));
     for filter in ["x".repeat(1 << 20), "a.>.b".to_owned()] {
-        let call = AdminCall::TopicCreate { id: "desk".to_owned(), filters: vec![filter] };
+        let call = AdminCall::TopicCreate { id: "shop".to_owned(), filters: vec![filter] };
         peer.say(&Frame::AdminCall { seq: 8, call });
         assert_eq!(peer.refused(), (8, Code::BadTopic));
     }
-    let call = AdminCall::TopicCreate { id: "desk".to_owned(), filters: vec!["t".to_owned(); limits::MAP_VALUES_MAX] };
+    let call = AdminCall::TopicCreate { id: "shop".to_owned(), filters: vec!["t".to_owned(); limits::MAP_VALUES_MAX] };
     peer.say(&Frame::AdminCall { seq: 9, call });
     assert_eq!(peer.refused(), (9, Code::BadBody));
     peer.publish("still", b"there", false);
@@ -97,7 +97,7 @@ fn a_peer_that_makes_no_sense_is_closed() {
         assert_eq!(peer.closed_with(), Code::BadFrame);
     }
     for frame in [
-        Frame::Event(Event { topic: b"t", payload: Raw { headers: false, bytes: b"x" } }),
+        Frame::Event(RawEvent { topic: b"t", payload: Raw { headers: false, bytes: b"x" } }),
         Frame::EventsDropped { count: u32::MAX },
     ] {
         let mut peer = Peer::greeted(broker.address(), 0);
@@ -110,17 +110,17 @@ fn a_peer_that_makes_no_sense_is_closed() {
 #[test]
 fn headers_that_cannot_be_read_hold_nobody_up() {
     let broker = Broker::start();
-    broker.run(&["topic", "create", "desk", "t"]).expect(0);
+    broker.run(&["topic", "create", "shop", "t"]).expect(0);
     let listener = broker.listen(&["t"]);
     let mut peer = Peer::greeted(broker.address(), 0);
     // A block of four bytes that is no map.
-    let event = Event { topic: b"t", payload: Raw { headers: true, bytes: b"\x04\x00junk body" } };
+    let event = RawEvent { topic: b"t", payload: Raw { headers: true, bytes: b"\x04\x00junk body" } };
     peer.say(&Frame::Publish { seq: 5, confirm: true, event });
     peer.hear(|frame| assert_eq!(frame, Frame::Ok { seq: 5 }));
     peer.publish("t", b"good", false);
     let expected = ["t \u{4}\0junk body", "t good"];
     wait::until("both are heard", || listener.stdout() == expected);
-    assert_eq!(broker.run(&["topic", "recv", "desk"]).expect(0).text().lines().collect::<Vec<_>>(), expected);
+    assert_eq!(broker.run(&["topic", "recv", "shop"]).expect(0).text().lines().collect::<Vec<_>>(), expected);
 }
 
 /// One connection has so many filters and no more; they end with it.
@@ -219,7 +219,7 @@ fn who_reads_nothing_may_rather_be_closed() {
         }
     };
     assert_eq!((code, next < MANY), (Code::SlowReader, true));
-    assert_eq!(slow.try_hear(|frame| format!("{frame:?}").len()), None, "nothing comes after the last word");
+    assert_eq!(slow.try_hear(|frame| format!("{frame:?}").len()), None, "nothing comes after the last frame");
     publisher.publish("t", b"after", false);
     assert_eq!(quick.event(), Ok(("t".to_owned(), b"after".to_vec())));
 }

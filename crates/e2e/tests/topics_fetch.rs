@@ -21,30 +21,30 @@ fn publish_many(broker: &Broker, topic: &str, count: usize) {
 fn the_life_of_a_subscriber_that_fetches() {
     let broker = Broker::start();
     broker.publish("news.sport", "before");
-    let run = broker.run(&["topic", "create", "desk-7", "news.*"]).expect(0);
-    assert_eq!(run.text(), "desk-7 subscribed to news.*\n");
-    let run = broker.run(&["topic", "recv", "desk-7"]).expect(4);
+    let run = broker.run(&["topic", "create", "shop-7", "news.*"]).expect(0);
+    assert_eq!(run.text(), "shop-7 subscribed to news.*\n");
+    let run = broker.run(&["topic", "recv", "shop-7"]).expect(4);
     assert_eq!((run.text().as_str(), run.stderr.as_str()), ("", "no events\n"));
     for body in ["1", "2", "3"] {
         broker.publish("news.sport", body);
     }
     broker.publish("weather", "not wanted");
-    assert_eq!(broker.run(&["topic", "recv", "desk-7", "-n", "2"]).expect(0).text(), "news.sport 1\nnews.sport 2\n");
-    let run = broker.run(&["topic", "create", "desk-7", "weather"]).expect(0);
-    assert_eq!(run.text(), "desk-7 subscribed to news.*,weather\n");
+    assert_eq!(broker.run(&["topic", "recv", "shop-7", "-n", "2"]).expect(0).text(), "news.sport 1\nnews.sport 2\n");
+    let run = broker.run(&["topic", "create", "shop-7", "weather"]).expect(0);
+    assert_eq!(run.text(), "shop-7 subscribed to news.*,weather\n");
     broker.publish("weather", "rain");
-    assert_eq!(broker.run(&["topic", "recv", "desk-7"]).expect(0).text(), "news.sport 3\nweather rain\n");
-    assert_eq!(broker.run(&["topic", "recv", "desk-7", "-q"]).expect(4).stderr, "");
+    assert_eq!(broker.run(&["topic", "recv", "shop-7"]).expect(0).text(), "news.sport 3\nweather rain\n");
+    assert_eq!(broker.run(&["topic", "recv", "shop-7", "-q"]).expect(4).stderr, "");
     broker.publish("weather", "never fetched");
-    let run = broker.run(&["topic", "destroy", "desk-7"]).expect(0);
-    assert_eq!(run.text(), "desk-7 removed; it was subscribed to news.*,weather\n");
+    let run = broker.run(&["topic", "destroy", "shop-7"]).expect(0);
+    assert_eq!(run.text(), "shop-7 removed; it was subscribed to news.*,weather\n");
     for verb in ["recv", "destroy"] {
-        let run = broker.run(&["topic", verb, "desk-7"]).expect(4);
-        assert!(run.stderr.starts_with("error: subscriber \"desk-7\" does not exist\n"), "{}", run.stderr);
-        assert!(run.stderr.contains("fix: turno topic create desk-7 FILTER\n"), "{}", run.stderr);
+        let run = broker.run(&["topic", verb, "shop-7"]).expect(4);
+        assert!(run.stderr.starts_with("error: subscriber \"shop-7\" does not exist\n"), "{}", run.stderr);
+        assert!(run.stderr.contains("fix: turno topic create shop-7 FILTER\n"), "{}", run.stderr);
     }
-    broker.run(&["topic", "create", "desk-7", "weather"]).expect(0);
-    broker.run(&["topic", "recv", "desk-7"]).expect(4);
+    broker.run(&["topic", "create", "shop-7", "weather"]).expect(0);
+    broker.run(&["topic", "recv", "shop-7"]).expect(4);
 }
 
 /// Proves S3.36 for a single broker: what one fetches, another still has; connections beside them hear it too.
@@ -106,7 +106,7 @@ fn a_fetch_may_wait() {
     assert!(run.stderr.contains("no event for a in time"), "{}", run.stderr);
 }
 
-/// What waits is limited: the oldest go, and anyone who fetches is told how many. All that is left is fetched, page by page.
+/// What waits is limited: the oldest are dropped, and a fetch tells how many. All that is left is fetched, page by page.
 #[test]
 fn who_fetches_rarely_misses_the_oldest() {
     let broker = Broker::start();
@@ -167,7 +167,7 @@ fn topics_and_subscribers_are_listed() {
     );
     assert!(broker.run(&["topic", "subscribers"]).expect(0).stderr.contains("no subscribers"));
     let _listener = broker.listen(&["t.*", "x"]);
-    broker.run(&["topic", "create", "desk", "t.007"]).expect(0);
+    broker.run(&["topic", "create", "shop", "t.007"]).expect(0);
     let mut publisher = Peer::greeted(broker.address(), 0);
     for number in 0..250 {
         publisher.publish(&format!("t.{number:03}"), b"12345", false);
@@ -194,7 +194,7 @@ fn topics_and_subscribers_are_listed() {
     let rows: Vec<Value> = run.text().lines().map(schema::document).collect();
     assert_eq!(
         (rows.len(), &rows[0]["schema"], &rows[1]["name"]),
-        (2, &"turno.subscriber_row/1".into(), &"desk".into())
+        (2, &"turno.subscriber_row/1".into(), &"shop".into())
     );
     assert_eq!((&rows[0]["events"], &rows[0]["dropped"], &rows[0]["waiting"]), (&250.into(), &0.into(), &Value::Null));
     assert!(rows[0]["address"].as_str().is_some_and(|address| address.starts_with("127.0.0.1:")), "{}", rows[0]);
@@ -211,7 +211,7 @@ fn many_subscribers_are_listed() {
     let mut peer = Peer::greeted(broker.address(), 0);
     for number in 0..250 {
         let call = turno_proto::native::admin::AdminCall::TopicCreate {
-            id: format!("desk-{number}"),
+            id: format!("shop-{number}"),
             filters: vec!["t".to_owned()],
         };
         peer.ask(call);

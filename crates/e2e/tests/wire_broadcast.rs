@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use turno_e2e::{Broker, Peer};
 use turno_proto::model::{BroadcastEnd, Code, Delivery, Slots};
-use turno_proto::native::{Answer, Broadcast, Frame, HEADER_LEN, Header, Kind, Raw, flags};
+use turno_proto::native::{Answer, Frame, HEADER_LEN, Header, Kind, Raw, RawBroadcast, flags};
 
 fn body(bytes: &[u8]) -> Raw<'_> {
     Raw { headers: false, bytes }
 }
 
 /// A broadcast on handle 0 with no options.
-fn call(seq: u32, bytes: &[u8]) -> Broadcast<'_> {
-    Broadcast { seq, handle: 0, deadline_ms: None, no_reply: false, skip_self: false, payload: body(bytes) }
+fn call(seq: u32, bytes: &[u8]) -> RawBroadcast<'_> {
+    RawBroadcast { seq, handle: 0, deadline_ms: None, no_reply: false, skip_self: false, payload: body(bytes) }
 }
 
 #[track_caller]
@@ -46,7 +46,7 @@ fn the_sender_hears_itself_unless_it_says_otherwise() {
     assert_eq!(answer(&mut own), ("other".to_owned(), false, b"you".to_vec()));
     assert_eq!(end(&mut own, 20), BroadcastEnd { consumers: 2, answered: 2, ..BroadcastEnd::default() });
 
-    own.say(&Frame::Broadcast(Broadcast { skip_self: true, ..call(21, b"ho") }));
+    own.say(&Frame::Broadcast(RawBroadcast { skip_self: true, ..call(21, b"ho") }));
     let (to_other, ..) = other.delivery();
     other.reply(to_other, b"alone");
     assert_eq!(answer(&mut own).2, b"alone");
@@ -68,7 +68,7 @@ fn a_retry_limit_is_refused() {
         assert_eq!(client.refused(), (9, Code::BadOption));
     }
     worker.hears_nothing(Duration::from_millis(100));
-    client.say(&Frame::Broadcast(Broadcast { handle: 5, ..call(10, b"x") }));
+    client.say(&Frame::Broadcast(RawBroadcast { handle: 5, ..call(10, b"x") }));
     client.hear(|frame| assert_eq!(frame, Frame::Undelivered { seq: 10, code: Code::UnknownHandle, raw: body(b"") }));
     client.say(&Frame::Broadcast(call(11, b"x")));
     assert_eq!(worker.delivery().1, b"x");
@@ -112,7 +112,7 @@ fn a_consumer_that_does_not_read_is_given_up() {
     let mut client = Peer::client(broker.address(), "q");
     let large = vec![b'x'; 1024 * 1024];
     for seq in 1..=200 {
-        client.say(&Frame::Broadcast(Broadcast { no_reply: true, ..call(seq, &large) }));
+        client.say(&Frame::Broadcast(RawBroadcast { no_reply: true, ..call(seq, &large) }));
         if end(&mut client, seq).consumers == 0 {
             return;
         }

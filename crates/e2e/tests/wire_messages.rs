@@ -5,7 +5,7 @@ use std::time::Duration;
 use turno_e2e::{Broker, Peer};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
-use turno_proto::native::{Deliver, Frame, Outgoing, Raw, encode};
+use turno_proto::native::{Deliver, Frame, Raw, RawOutgoing, encode};
 
 /// A request, to the worker and back; the worker answers with what it got.
 #[track_caller]
@@ -47,7 +47,7 @@ fn headers_are_forwarded_untouched() {
     let blocks: [&[u8]; 4] = [
         b"\x00\x00body",
         b"\x05\x00\x81\xA1k\xA1v",
-        // Not even a map: that is for anyone who reads it to say.
+        // Not even a map: the reader refuses it, not the broker.
         b"\x03\x00\xC1\xFF\x00body",
         b"\x09\x00\x82\xA1k\xA1v\xA1k\xA1wtwice the same key",
     ];
@@ -126,7 +126,7 @@ fn a_stream_cut_short_is_not_begun_again() {
 fn no_reply_is_answered_delivered() {
     let broker = Broker::start();
     let mut client = Peer::client(broker.address(), "q");
-    let no_reply = |message: &mut Outgoing<'_>| {
+    let no_reply = |message: &mut RawOutgoing<'_>| {
         message.no_reply = true;
         message.retries = Some(3);
     };
@@ -279,7 +279,7 @@ fn the_unix_socket_works() {
     worker.hears_nothing(Duration::from_millis(100));
 }
 
-/// What a peer says at once is done to the last word, in many turns and without another byte of its; and others are
+/// Frames that a peer sends at once are all handled, in many turns and without another byte of its; and others are
 /// answered meanwhile.
 #[test]
 fn many_calls_at_once_are_all_answered() {

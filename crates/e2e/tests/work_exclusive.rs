@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use turno_e2e::{Background, Broker, Peer, Place, wait};
 use turno_proto::model::{Code, Delivery, Slots};
-use turno_proto::native::{Deliver, Frame, Raw, Word};
+use turno_proto::native::{Deliver, FencedFrame, Frame, Raw};
 
 const LONG: Duration = wait::PATIENCE;
 
@@ -157,7 +157,7 @@ fn consume(peer: &mut Peer, seq: u32, exclusive: bool) -> Result<Option<u64>, ()
     peer.say(&Frame::Consume { seq, handle: 0, exclusive });
     peer.hear(|frame| match frame {
         Frame::Ok { seq: of } if of == seq => Ok(None),
-        Frame::Fenced { token, word: Word::Ok { seq: of } } if of == seq => Ok(Some(token)),
+        Frame::Fenced { token, frame: FencedFrame::Ok { seq: of } } if of == seq => Ok(Some(token)),
         Frame::QueueFull { seq: of, handle: 0 } if of == seq => Err(()),
         other => panic!("{other:?} is no answer to CONSUME"),
     })

@@ -64,7 +64,7 @@ fn a_program_that_hears_term_ends_at_once() {
     broker.run(&["message", "cancel", id.trim(), "--yes"]).expect(0);
     wait::until("it is gone", || !alive(program));
     wait::until("the slot is back", || used(&broker, "w") == 0);
-    assert!(broker.place.path().join("bye").exists(), "it had time for its last words");
+    assert!(broker.place.path().join("bye").exists(), "it had time to end");
     assert_eq!(broker.queue("q")["ready"].as_u64().unwrap_or_default(), 0, "cancelled is cancelled");
 }
 

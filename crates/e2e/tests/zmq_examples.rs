@@ -1,16 +1,18 @@
-//! `examples/zeromq`: plain pyzmq programs work with a real broker.
+//! `examples/zeromq`: plain programs with pyzmq and libzmq work with a real broker.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use turno_e2e::{Background, Broker, Run, wait};
 
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
 /// The Python that has pyzmq.
 fn python(broker: &Broker, program: &str, words: &[&str]) -> Command {
-    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let url = broker.ready()["zmq"][0].as_str().expect("an endpoint");
-    let mut command = broker.place.command(root.join("target/pyzmq/bin/python").display().to_string());
-    command.arg(root.join("examples/zeromq").join(program)).arg(url).args(words);
+    let mut command = broker.place.command(root().join("target/pyzmq/bin/python"));
+    command.arg(root().join("examples/zeromq").join(program)).arg(broker.zmq_url(0)).args(words);
     command
 }
 
@@ -30,6 +32,40 @@ fn requests_are_answered() {
     wait::until("the worker has gone", || broker.workers() == 0);
     let _native = broker.worker(&["zmq", "--", "tr", "a-z", "A-Z"]);
     assert_eq!(run(&broker, "ask.py", &["again"]), "AGAIN\n");
+}
+
+/// An example in C, compiled into the place of the broker.
+fn compiled(broker: &Broker, program: &str) -> Command {
+    let source = root().join(format!("examples/zeromq/{program}.c"));
+    let binary = broker.place.path().join(program);
+    let mut cc = broker.place.command("cc");
+    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&binary).arg(source).arg("-lzmq");
+    Run::finish(cc, b"", wait::PATIENCE).expect(0);
+    let mut command = broker.place.command(binary);
+    command.arg(broker.zmq_url(0));
+    command
+}
+
+#[test]
+fn requests_are_answered_in_c() {
+    let broker = Broker::start();
+    let ask = |text: &str| {
+        let mut command = compiled(&broker, "ask");
+        command.arg(text);
+        Run::finish(command, b"", wait::PATIENCE).expect(0).text()
+    };
+    let mut worker = Background::start(compiled(&broker, "shout"));
+    assert_eq!(ask("hello"), "HELLO\n");
+    assert_eq!(run(&broker, "ask.py", &["hello"]), "HELLO\n");
+    assert_eq!(broker.run(&["request", "zmq", "good morning"]).expect(0).text(), "GOOD MORNING");
+    worker.signal(rustix::process::Signal::KILL);
+    worker.end(wait::PATIENCE);
+    wait::until("the worker has gone", || broker.workers() == 0);
+    let _native = broker.worker(&["zmq", "--", "tr", "a-z", "A-Z"]);
+    assert_eq!(ask("again"), "AGAIN\n");
+    let mut no_address = compiled(&broker, "ask");
+    no_address.args(["one", "too many"]);
+    assert_eq!(Run::finish(no_address, b"", wait::PATIENCE).code, 2);
 }
 
 #[test]

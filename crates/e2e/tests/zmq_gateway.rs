@@ -1,27 +1,11 @@
 //! Programs with sockets of the real libzmq use a broker unchanged.
 
-use std::fs;
-
 use serde_json::{Map, Value, json};
 use turno_e2e::{Broker, Place, Pyzmq, wait};
 use turno_proto::zmtp::curve::KeyPair;
 
 const SERVER_SECRET: &str = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6";
 const CLIENT_SECRET: &str = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs";
-
-/// A broker with the usual endpoint at a free port, and these.
-fn broker(endpoints: &str) -> Broker {
-    let place = Place::new();
-    let config = place.path().join("config/turno");
-    fs::create_dir_all(&config).expect("our own place");
-    fs::write(config.join("turno.toml"), endpoints).expect("our own place");
-    Broker::start_in(place, &["--zmq-listen", "127.0.0.1:0"])
-}
-
-/// The address of an endpoint, by its place.
-fn url(broker: &Broker, place: usize) -> String {
-    broker.ready()["zmq"][place].as_str().expect("an endpoint").to_owned()
-}
 
 fn connect(kind: &str, url: &str, more: &Value) -> Value {
     let mut given: Map<String, Value> = more.as_object().expect("a map").clone();
@@ -34,11 +18,11 @@ fn connect(kind: &str, url: &str, more: &Value) -> Value {
 /// for byte, with heartbeats and without.
 #[test]
 fn anyone_who_asks_is_answered_by_whoever_works() {
-    let broker = broker("[[zmq.endpoint]]\nlisten = \"tcp://127.0.0.1:0\"\nrole = \"worker\"\n");
+    let broker = Broker::start_for_zmq("[[zmq.endpoint]]\nlisten = \"tcp://127.0.0.1:0\"\nrole = \"worker\"\n");
     for (asker, heartbeats) in [("REQ", json!({})), ("DEALER", json!({"heartbeat_ms": 200}))] {
         for (worker, place) in [("REP", 0), ("DEALER", 1), ("ROUTER", 0)] {
-            let works = Pyzmq::start("answer", &connect(worker, &url(&broker, place), &heartbeats));
-            let asks = Pyzmq::start("ask", &connect(asker, &url(&broker, 0), &heartbeats));
+            let works = Pyzmq::start("answer", &connect(worker, &broker.zmq_url(place), &heartbeats));
+            let asks = Pyzmq::start("ask", &connect(asker, &broker.zmq_url(0), &heartbeats));
             asks.done();
             works.done();
             wait::until("the worker has gone", || broker.workers() == 0);
@@ -51,14 +35,14 @@ fn anyone_who_asks_is_answered_by_whoever_works() {
 /// A program of ZeroMQ asks a native worker, and a native client asks a program of ZeroMQ.
 #[test]
 fn native_peers_are_at_the_other_end() {
-    let broker = broker("");
+    let broker = Broker::start_for_zmq("");
     let worker = broker.worker(&["zmq", "--", "tr", "a-z", "A-Z"]);
     for kind in ["REQ", "DEALER"] {
-        Pyzmq::start("shout", &connect(kind, &url(&broker, 0), &json!({}))).done();
+        Pyzmq::start("shout", &connect(kind, &broker.zmq_url(0), &json!({}))).done();
     }
     drop(worker);
     wait::until("the worker has gone", || broker.workers() == 0);
-    let works = Pyzmq::start("answer", &connect("REP", &url(&broker, 0), &json!({})));
+    let works = Pyzmq::start("answer", &connect("REP", &broker.zmq_url(0), &json!({})));
     assert_eq!(broker.run(&["request", "zmq", "good morning"]).expect(0).text(), "good morning");
     // A send is settled by the reply, too.
     broker.run(&["send", "zmq", "bye"]).expect(0);
@@ -70,19 +54,19 @@ fn native_peers_are_at_the_other_end() {
 /// Many requests of one DEALER at once, each with its own answer.
 #[test]
 fn a_dealer_has_many_requests_in_flight() {
-    let broker = broker("");
-    let worker = Pyzmq::start("answer", &connect("ROUTER", &url(&broker, 0), &json!({})));
-    Pyzmq::start("flood", &connect("DEALER", &url(&broker, 0), &json!({}))).done();
+    let broker = Broker::start_for_zmq("");
+    let worker = Pyzmq::start("answer", &connect("ROUTER", &broker.zmq_url(0), &json!({})));
+    Pyzmq::start("flood", &connect("DEALER", &broker.zmq_url(0), &json!({}))).done();
     worker.done();
 }
 
 /// A message that is pushed is stored, and pulled later; a native worker gets it as well.
 #[test]
 fn what_is_pushed_is_pulled() {
-    let broker = broker("");
-    Pyzmq::start("push", &connect("PUSH", &url(&broker, 0), &json!({}))).done();
+    let broker = Broker::start_for_zmq("");
+    Pyzmq::start("push", &connect("PUSH", &broker.zmq_url(0), &json!({}))).done();
     wait::until("all of it is stored", || broker.status()["counters"]["sends"] == 6);
-    Pyzmq::start("pull", &connect("PULL", &url(&broker, 0), &json!({}))).done();
+    Pyzmq::start("pull", &connect("PULL", &broker.zmq_url(0), &json!({}))).done();
     wait::until("all of it is done", || broker.status()["counters"]["acked"] == 6);
 }
 
@@ -96,8 +80,8 @@ fn mechanisms_say_who_may_connect() {
          secret-key = '{SERVER_SECRET}'\nclient-keys = ['{}']\n",
         keys(CLIENT_SECRET)
     );
-    let broker = broker(&config);
-    let _worker = Pyzmq::start("answer", &connect("ROUTER", &url(&broker, 0), &json!({})));
+    let broker = Broker::start_for_zmq(&config);
+    let _worker = Pyzmq::start("answer", &connect("ROUTER", &broker.zmq_url(0), &json!({})));
     let server_key = keys(SERVER_SECRET);
     let plain = |password: &str| json!({"user": "ann", "password": password});
     let curve = |secret: &str| json!({"curve_secret": secret, "server_key": server_key});
@@ -109,26 +93,26 @@ fn mechanisms_say_who_may_connect() {
         (2, curve(SERVER_SECRET), "refused 400"),
     ];
     for (place, given, told) in table {
-        let program = Pyzmq::start("handshake", &connect("DEALER", &url(&broker, place), &given));
+        let program = Pyzmq::start("handshake", &connect("DEALER", &broker.zmq_url(place), &given));
         assert_eq!(program.done().trim(), told, "{given}");
     }
-    Pyzmq::start("ask", &connect("REQ", &url(&broker, 1), &plain("secret"))).done();
-    let _worker = Pyzmq::start("answer", &connect("ROUTER", &url(&broker, 0), &json!({})));
-    Pyzmq::start("ask", &connect("DEALER", &url(&broker, 2), &curve(CLIENT_SECRET))).done();
+    Pyzmq::start("ask", &connect("REQ", &broker.zmq_url(1), &plain("secret"))).done();
+    let _worker = Pyzmq::start("answer", &connect("ROUTER", &broker.zmq_url(0), &json!({})));
+    Pyzmq::start("ask", &connect("DEALER", &broker.zmq_url(2), &curve(CLIENT_SECRET))).done();
 }
 
 /// Publications of ZeroMQ reach subscribers of ZeroMQ and native ones, and the other way round.
 #[test]
 fn publications_cross() {
     let config = "[[zmq.endpoint]]\nlisten = \"tcp://127.0.0.1:0\"\ntopic = \"plant.\"\n";
-    let broker = broker(config);
+    let broker = Broker::start_for_zmq(config);
     let mut native = broker.start_turno(&["sub", "plant.>", "--count", "4", "-o", "jsonl"]);
-    let mut given = connect("SUB", &url(&broker, 1), &json!({}));
+    let mut given = connect("SUB", &broker.zmq_url(1), &json!({}));
     given["subscribe"] = json!(["news.", "weather 8", "end"]);
     let subscriber = Pyzmq::start("hear_news", &given);
     let filters = || broker.subscribers().iter().filter_map(|one| one["filters_all"].as_u64()).sum::<u64>();
     wait::until("all subscriptions are there", || filters() == 4);
-    Pyzmq::start("tell_news", &connect("XPUB", &url(&broker, 1), &json!({}))).done();
+    Pyzmq::start("tell_news", &connect("XPUB", &broker.zmq_url(1), &json!({}))).done();
     broker.run(&["pub", "plant.end", "of a native client"]).expect(0);
     subscriber.done();
     assert_eq!(native.end(wait::PATIENCE), 0);
@@ -142,12 +126,12 @@ fn publications_cross() {
 fn endpoints_and_peers_are_shown() {
     let users = "[[zmq.endpoint]]\nname = \"shop\"\nlisten = \"tcp://127.0.0.1:0\"\nqueue = \"orders\"\n\
                  mechanism = \"plain\"\nusers = { ann = \"secret\" }\n";
-    let broker = broker(users);
+    let broker = Broker::start_for_zmq(users);
     let given = json!({"user": "ann", "password": "secret", "identity": "till 7"});
-    let _worker = Pyzmq::start("answer", &connect("ROUTER", &url(&broker, 1), &given));
+    let _worker = Pyzmq::start("answer", &connect("ROUTER", &broker.zmq_url(1), &given));
     wait::until("the worker is there", || broker.workers() == 1);
     let refused =
-        Pyzmq::start("handshake", &connect("REQ", &url(&broker, 1), &json!({"user": "ann", "password": "guess"})));
+        Pyzmq::start("handshake", &connect("REQ", &broker.zmq_url(1), &json!({"user": "ann", "password": "guess"})));
     refused.done();
     let listed = broker.run(&["zmq", "ls", "--json"]).expect(0).document("turno.zmq_list/1");
     let names: Vec<&Value> = listed["endpoints"].as_array().expect("a list").iter().map(|one| &one["name"]).collect();
@@ -158,7 +142,7 @@ fn endpoints_and_peers_are_shown() {
     let shop = &shown["endpoint"];
     assert_eq!(
         (&shop["address"], &shop["queue"], &shop["mechanism"]),
-        (&url(&broker, 1).into(), &"orders".into(), &"PLAIN".into())
+        (&broker.zmq_url(1).into(), &"orders".into(), &"PLAIN".into())
     );
     assert_eq!((&shop["peers_all"], &shop["bad_handshake"]), (&json!(1), &json!(1)));
     let peer = &shop["peers"][0];
@@ -170,7 +154,7 @@ fn endpoints_and_peers_are_shown() {
     assert_eq!(broker.run(&["zmq", "show", "nothing", "--json"]).expect(4).json()["error"]["code"], "not_found");
     let status = broker.run(&["status"]).expect(0).text();
     let line = status.lines().find(|line| line.starts_with("ZeroMQ at")).expect("a line about ZeroMQ");
-    assert!(line.contains(&url(&broker, 0)) && line.ends_with("1 peer"), "{line}");
+    assert!(line.contains(&broker.zmq_url(0)) && line.ends_with("1 peer"), "{line}");
 }
 
 /// Peers that come before the broker, and a broker that comes again: libzmq connects by itself.
@@ -191,47 +175,17 @@ fn peers_come_before_the_broker_and_stay_after_it() {
     works.done();
 }
 
-/// The broker connects to programs that bind, and again when they come back.
-#[test]
-fn the_broker_connects_to_programs_that_bind() {
-    let [work, news, ears] = [(); 3].map(|()| turno_e2e::Port::reserve());
-    let endpoint = |port: &turno_e2e::Port, more: &str| {
-        format!("[[zmq.endpoint]]\nconnect = \"tcp://{}\"\n{more}\n", port.address())
-    };
-    let config = [
-        endpoint(&work, "socket = \"dealer\"\nqueue = \"legacy\""),
-        endpoint(&news, "socket = \"sub\""),
-        endpoint(&ears, "socket = \"pub\""),
-    ];
-    let broker = broker(&config.concat());
-    let bind = |kind: &str, port: &turno_e2e::Port| json!({"type": kind, "bind": format!("tcp://{}", port.address())});
-    for kind in ["REP", "ROUTER"] {
-        let works = Pyzmq::start("answer", &bind(kind, &work));
-        assert_eq!(broker.run(&["request", "legacy", "good morning"]).expect(0).text(), "good morning");
-        assert_eq!(broker.run(&["request", "legacy", "bye"]).expect(0).text(), "bye");
-        works.done();
-        wait::until("the worker has gone", || broker.workers() == 0);
-    }
-    let mut given = bind("SUB", &ears);
-    given["subscribe"] = json!(["news.", "weather 8", "end"]);
-    let subscriber = Pyzmq::start("hear_news", &given);
-    broker.await_subscribers(1);
-    Pyzmq::start("tell_news", &bind("XPUB", &news)).done();
-    broker.run(&["pub", "end", "of a native client"]).expect(0);
-    subscriber.done();
-}
-
 /// A second broker takes a free port for ZeroMQ, and says which.
 #[test]
 fn the_usual_port_may_be_taken() {
     let brokers = [Broker::start(), Broker::start()];
-    let urls: Vec<String> = brokers.iter().map(|broker| url(broker, 0)).collect();
+    let urls: Vec<String> = brokers.iter().map(|broker| broker.zmq_url(0)).collect();
     assert_ne!(urls[0], urls[1]);
     assert!(urls.iter().all(|url| url.starts_with("tcp://127.0.0.1:")), "{urls:?}");
     let none = Broker::start_with(&["--zmq-listen", "none"]);
     assert_eq!(none.ready()["zmq"], json!([]));
     let ipc = none.place.path().join("zmq").display().to_string();
-    let broker = broker(&format!("[[zmq.endpoint]]\nlisten = \"ipc://{ipc}\"\n"));
+    let broker = Broker::start_for_zmq(&format!("[[zmq.endpoint]]\nlisten = \"ipc://{ipc}\"\n"));
     let works = Pyzmq::start("answer", &connect("REP", &format!("ipc://{ipc}"), &json!({})));
     assert_eq!(broker.run(&["request", "zmq", "bye"]).expect(0).text(), "bye");
     works.done();

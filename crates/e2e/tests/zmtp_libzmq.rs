@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use serde_json::{Map, Value, json};
 use turno_e2e::{Port, Pyzmq, Wire};
 use turno_proto::zmtp::curve::KeyPair;
-use turno_proto::zmtp::{Fault, Ours, Peer, Security, Settings, SocketType, Step, User, Version};
+use turno_proto::zmtp::{Ours, Peer, Security, SocketType, User, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
 
 const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SERVER_SECRET: &str = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6";
@@ -15,9 +15,9 @@ fn keys(secret: &str) -> KeyPair {
     KeyPair::from_secret_text(secret).expect("a well-formed value")
 }
 
-fn settings(ours: Ours, security: Security) -> Settings {
+fn settings(ours: Ours, security: Security) -> ZmtpSettings {
     // The peer hears by PING how long this end may be silent: here everything is done on one thread, slowly.
-    Settings { security, ping_ms: 60_000, ..Settings::new(ours, MESSAGE_BYTES_MAX) }
+    ZmtpSettings { security, ping_ms: 60_000, ..ZmtpSettings::new(ours, MESSAGE_BYTES_MAX) }
 }
 
 fn listen() -> (TcpListener, String) {
@@ -107,7 +107,7 @@ fn libzmq_binds() {
         for (kind, version) in [("REP", Version::V3_1), ("DEALER", Version::V3_0), ("ROUTER", Version::V3_1)] {
             let port = Port::reserve();
             let program = Pyzmq::start("answer", &bind(kind, port.address(), &given));
-            let ours = Settings { version, ..settings(Ours::Is(SocketType::Dealer), security.clone()) };
+            let ours = ZmtpSettings { version, ..settings(Ours::Is(SocketType::Dealer), security.clone()) };
             let mut wire = Wire::dial(port.address(), ours);
             let peer = wire.handshake();
             assert_eq!((peer.socket_type.name(), peer.version), (kind, version));
@@ -133,7 +133,7 @@ fn libzmq_answers_heartbeats() {
         given["type"] = "DEALER".into();
         given["connect"] = url.into();
         let program = Pyzmq::start("ask", &given);
-        let ours = Settings { ping_ms: 4_000, ..settings(Ours::Counterpart, security) };
+        let ours = ZmtpSettings { ping_ms: 4_000, ..settings(Ours::Counterpart, security) };
         let mut wire = Wire::accept(&listener, ours);
         wire.handshake();
         wire.beats(2);
@@ -170,17 +170,17 @@ fn libzmq_subscribes() {
             let mut given = connect("SUB", &url, &given);
             given["subscribe"] = json!(["news.", "end"]);
             let program = Pyzmq::start("subscribe", &given);
-            let mut wire = Wire::accept(&listener, Settings { version, ..settings(Ours::Counterpart, security) });
+            let mut wire = Wire::accept(&listener, ZmtpSettings { version, ..settings(Ours::Counterpart, security) });
             assert_eq!(wire.handshake().ours, SocketType::Xpub);
             let mut wanted = [wire.hear(), wire.hear()].map(|step| match step {
-                Ok(Step::Subscribe(prefix)) => prefix,
+                Ok(ZmtpStep::Subscribe(prefix)) => prefix,
                 other => panic!("no subscription: {other:?}"),
             });
             wanted.sort();
             assert_eq!(wanted, [&b"end"[..], b"news."]);
             wire.send(&[b"news.a".to_vec(), b"wanted".to_vec()]);
             match wire.hear() {
-                Ok(Step::Cancel(prefix)) => assert_eq!(&*prefix, b"news."),
+                Ok(ZmtpStep::Cancel(prefix)) => assert_eq!(&*prefix, b"news."),
                 other => panic!("the subscription is not taken back: {other:?}"),
             }
             wire.send(&[b"end".to_vec()]);
@@ -196,7 +196,7 @@ fn libzmq_publishes() {
         for (given, security) in as_clients() {
             let port = Port::reserve();
             let program = Pyzmq::start("publish", &bind("XPUB", port.address(), &given));
-            let ours = Settings { version, ..settings(Ours::Is(SocketType::Sub), security) };
+            let ours = ZmtpSettings { version, ..settings(Ours::Is(SocketType::Sub), security) };
             let mut wire = Wire::dial(port.address(), ours);
             assert_eq!(wire.handshake().socket_type, SocketType::Xpub);
             wire.subscribe(b"news.");
@@ -217,7 +217,7 @@ fn every_socket_type_of_libzmq_shakes_job_workers() {
         if let Some(ours) = theirs.counterpart() {
             assert_eq!((wire.handshake().ours, program.done().trim()), (ours, "succeeded"));
         } else {
-            assert_eq!(wire.hear(), Err(Fault::NoCounterpart(*theirs)));
+            assert_eq!(wire.hear(), Err(ZmtpFault::NoCounterpart(*theirs)));
             drop(wire);
             assert_eq!(program.done().trim(), "disconnected", "ERROR is fatal to it: it does not dial again");
         }
@@ -234,7 +234,7 @@ fn wrong_secrets_are_refused() {
         let (listener, url) = listen();
         let program = Pyzmq::start("handshake", &connect("DEALER", &url, &given));
         let mut wire = Wire::accept(&listener, settings(Ours::Counterpart, security)).refuse();
-        assert_eq!(wire.hear(), Err(Fault::Refused));
+        assert_eq!(wire.hear(), Err(ZmtpFault::Refused));
         assert_eq!(program.done().trim(), told);
     }
     // A client that knows another server's key is not understood, and would dial again.
@@ -242,13 +242,13 @@ fn wrong_secrets_are_refused() {
     let (listener, url) = listen();
     let program = Pyzmq::start("handshake", &connect("DEALER", &url, &other));
     let wire = Wire::accept(&listener, settings(Ours::Counterpart, curve_server.clone()));
-    assert_eq!(wire.ends(), Some(Fault::BadBox));
+    assert_eq!(wire.ends(), Some(ZmtpFault::BadBox));
     assert_eq!(program.done().trim(), "closed");
     // With another mechanism both ends see it: libzmq may close first.
     let (listener, url) = listen();
     let program = Pyzmq::start("handshake", &connect("DEALER", &url, &json!({})));
     let wire = Wire::accept(&listener, settings(Ours::Counterpart, curve_server));
-    assert!(wire.ends().is_none_or(|fault| fault == Fault::WrongMechanism));
+    assert!(wire.ends().is_none_or(|fault| fault == ZmtpFault::WrongMechanism));
     assert_eq!(program.done().trim(), "not understood");
     // libzmq refuses a password.
     let port = Port::reserve();
@@ -256,6 +256,6 @@ fn wrong_secrets_are_refused() {
     let program = Pyzmq::start("handshake", &bind("ROUTER", port.address(), &given));
     let [_, (_, security), _] = as_clients();
     let mut wire = Wire::dial(port.address(), settings(Ours::Is(SocketType::Dealer), security));
-    assert_eq!(wire.hear(), Err(Fault::RefusedByPeer));
+    assert_eq!(wire.hear(), Err(ZmtpFault::RefusedByPeer));
     assert_eq!(program.done().trim(), "refused 400");
 }

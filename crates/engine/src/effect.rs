@@ -1,4 +1,4 @@
-//! What the engine wants done, by addressee. Plain values, so that a test can compare the exact list.
+//! Effects of the engine, by addressee. Plain values, so that a test can compare the exact list.
 //!
 //! Each addressee has an enum of its own and a method of [`Sink`] that takes nothing else: an effect that goes to the wrong
 //! one does not compile.
@@ -23,13 +23,13 @@ use crate::topics::Listener;
 /// own, on its way to another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deliver<P = Payload> {
-    /// The worker.
+    /// The worker's connection.
     pub conn: ConnId,
-    /// What settles it.
+    /// The delivery that a settlement names.
     pub delivery: Delivery,
     /// The worker's handle of the queue.
     pub handle: u32,
-    /// The message.
+    /// The id of the message.
     pub id: MessageId,
     /// 1 for the first.
     pub attempt: u16,
@@ -41,7 +41,7 @@ pub struct Deliver<P = Payload> {
     pub wants_reply: bool,
     /// The token with which the worker has the queue to itself.
     pub token: Option<u64>,
-    /// What it carries.
+    /// Headers and body.
     pub payload: P,
 }
 
@@ -79,7 +79,7 @@ pub enum Effect {
     Peer(PeerEffect),
     /// On disk.
     Disk(DiskEffect),
-    /// In the archive.
+    /// For the archive.
     Archive(ArchiveEffect),
     /// By the host of the engine, the process that runs it.
     Host(HostEffect),
@@ -92,7 +92,7 @@ pub enum PeerEffect {
     /// To a worker.
     Deliver(Deliver),
     /// To the caller of a message, a client or a neighbour: its outcome, or a step towards it.
-    Caller { conn: ConnId, seq: u32, word: CallerWord },
+    Caller { conn: ConnId, seq: u32, message: CallerMessage },
     /// To a client, a worker or a neighbour: OK or ERROR.
     Answer { conn: ConnId, seq: u32, result: Result<(), Code> },
     /// To the holder of a delivery, a worker or a neighbour: it shall stop.
@@ -116,7 +116,7 @@ pub enum PeerEffect {
 /// The outcome of a message, or a step towards it, for its caller: a client here, or a neighbour that it crossed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
-pub enum CallerWord {
+pub enum CallerMessage {
     Reply { more: bool, payload: Payload },
     Progress { payload: Payload },
     Delivered,
@@ -125,22 +125,22 @@ pub enum CallerWord {
     BroadcastEnd(Box<BroadcastEnd>),
 }
 
-/// One consumer's word about a broadcast.
+/// One consumer's answer to a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BroadcastAnswer {
     /// The consumer's number.
     pub worker: u64,
-    /// Its name.
+    /// The consumer's name.
     pub name: Box<str>,
     /// Another piece follows.
     pub more: bool,
     /// It could not do it.
     pub failed: bool,
-    /// What it says.
+    /// Headers and body of the answer.
     pub payload: Payload,
 }
 
-/// Words for clients and workers alone, and work at their connections.
+/// Effects for clients and workers alone, and work at their connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
 pub enum NativeEffect {
@@ -176,7 +176,7 @@ pub enum NativeEffect {
     Pace,
 }
 
-/// Words for neighbours alone, and work at links.
+/// Effects for neighbours alone, and work at links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
 pub enum LinkEffect {
@@ -188,8 +188,8 @@ pub enum LinkEffect {
     Open { handle: u32, queue: QueueName },
     /// A message crosses: FORWARD.
     Forward(Box<Forward>),
-    /// A word that is not about one crossing.
-    Word(Box<LinkMessage>),
+    /// A message that is not about one crossing.
+    Message(Box<LinkMessage>),
     /// A message that crossed from there is settled.
     Ack { seq: u32 },
     /// A message that crossed from there failed.
@@ -202,9 +202,9 @@ pub enum DiskEffect {
     /// To be stored, together with all else of the same group; [`crate::Input::Persisted`] tells that it is. Groups
     /// have the numbers 1, 2, 3 …
     Persist {
-        /// The group.
+        /// The group that the operation belongs to.
         group: u64,
-        /// What.
+        /// The operation.
         op: Persist,
     },
     /// To be read; [`crate::Input::Loaded`] brings it.
@@ -218,9 +218,9 @@ pub enum DiskEffect {
 /// 3 … and are worked off in that order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveEffect {
-    /// The number.
+    /// The number that the answer repeats.
     pub ticket: u64,
-    /// What.
+    /// The call itself.
     pub call: Box<ArchiveCall>,
 }
 
@@ -241,18 +241,18 @@ pub enum Report {
     /// Workers of a queue were lost in a row, and none of them had settled anything. The next one waits so long for its
     /// first delivery.
     WorkersLost {
-        /// Its name.
+        /// The name of the queue.
         queue: QueueName,
-        /// How many.
+        /// How many workers were lost one after the other.
         in_a_row: u32,
-        /// The pause.
+        /// How long the next worker waits for its first delivery, in milliseconds.
         wait_ms: u64,
     },
     /// A queue has more dead letters than `limits.dead`. None is deleted; they count against the memory limit.
     ManyDead {
-        /// Its name.
+        /// The name of the queue.
         queue: QueueName,
-        /// How many.
+        /// How many dead letters the queue has.
         dead: u64,
     },
     /// The store had confirmed a message and does not have it any more. It is lost; someone should look.
@@ -276,7 +276,7 @@ pub struct Drained {
 impl PeerEffect {
     /// UNDELIVERED, with nothing but the reason.
     pub fn undelivered(conn: ConnId, seq: u32, code: Code) -> Self {
-        Self::Caller { conn, seq, word: CallerWord::undelivered(code) }
+        Self::Caller { conn, seq, message: CallerMessage::undelivered(code) }
     }
 
     /// The answer to an admin's call.
@@ -288,7 +288,7 @@ impl PeerEffect {
     pub fn payload_bytes(&self) -> usize {
         match self {
             Self::Deliver(deliver) => deliver.payload.len(),
-            Self::Caller { word, .. } => word.payload_bytes(),
+            Self::Caller { message, .. } => message.payload_bytes(),
             Self::Native { effect, .. } => effect.payload_bytes(),
             Self::Link { effect, .. } => effect.payload_bytes(),
             Self::Event { event, .. } => event.payload.len(),
@@ -302,7 +302,7 @@ impl PeerEffect {
     }
 }
 
-impl CallerWord {
+impl CallerMessage {
     /// UNDELIVERED, with nothing but the reason.
     pub fn undelivered(code: Code) -> Self {
         Self::Undelivered { code, payload: Payload::default() }
@@ -337,7 +337,7 @@ impl LinkEffect {
     fn payload_bytes(&self) -> usize {
         match self {
             Self::Forward(forward) => forward.payload.len(),
-            Self::Word(word) => match &**word {
+            Self::Message(message) => match &**message {
                 LinkMessage::Broadcast(broadcast) => broadcast.payload.len(),
                 LinkMessage::Event(forward) => forward.event.payload.len(),
                 LinkMessage::Offers(_) | LinkMessage::Presence(_) | LinkMessage::Relay(_) => 0,
@@ -349,8 +349,8 @@ impl LinkEffect {
 }
 
 /// Takes effects for connections as they come.
-pub trait Peers {
-    /// A delivery.
+pub trait PeerSink {
+    /// Sends a delivery.
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>);
     /// An event for everyone named, the same bytes for each.
     fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
@@ -358,15 +358,15 @@ pub trait Peers {
     }
     /// A publication on its way round, to the next member.
     fn publication(&mut self, conn: ConnId, publication: PublicationRef<'_>) {
-        let word = RingMessage::Publish(publication.to_publication());
-        self.peer(PeerEffect::Ring(RingPeerEffect::Say { conn, word }));
+        let message = RingMessage::Publish(publication.to_publication());
+        self.peer(PeerEffect::Ring(RingPeerEffect::Say { conn, message }));
     }
     /// Everything else.
     fn peer(&mut self, effect: PeerEffect);
 }
 
 /// Takes effects as they come. The shell encodes them on the spot; tests and the simulator collect them.
-pub trait Sink: Peers {
+pub trait Sink: PeerSink {
     /// A new message to be stored.
     fn put(&mut self, put: Put<'_>);
     /// Everything else for the store.
@@ -377,7 +377,7 @@ pub trait Sink: Peers {
     fn host(&mut self, effect: HostEffect);
 }
 
-impl Peers for Vec<Effect> {
+impl PeerSink for Vec<Effect> {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         self.push(Effect::Peer(PeerEffect::Deliver(deliver.into_owned())));
     }

@@ -1,6 +1,6 @@
-//! What can happen to the engine. Plain values, named by ids, never by channels.
+//! Inputs of the engine. Plain values, named by ids, never by channels.
 
-use crate::effect::CallerWord;
+use crate::effect::CallerMessage;
 use crate::jobs::ForemanEvent;
 use crate::messages::disk::persist::Record;
 use crate::ring::RingInput;
@@ -9,12 +9,12 @@ use turno_proto::model::link::{BrokerId, Forward, LinkMessage};
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Broadcast, Code, ConnId, Delivery, Filter, Outgoing, Payload, QueueName, Slots};
 
-/// What the other end says about something that crossed to it.
+/// A message of the other end about a crossing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
 pub enum RemoteMessage {
-    /// A word that a client would hear, too.
-    Caller(CallerWord),
+    /// A message that a client would get, too.
+    Caller(CallerMessage),
     Ack,
     Fail {
         permanent: bool,
@@ -25,20 +25,20 @@ pub enum RemoteMessage {
 /// The broker at the other end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Its id.
+    /// The id of the other broker.
     pub broker: BrokerId,
     /// For people.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: String,
     /// Bytes of the longest payload that it takes.
     pub payload_max: u64,
 }
 
-/// A word about a delivery.
+/// A message about a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the frame of the same name")]
-pub enum WorkerWord {
+pub enum WorkerMessage {
     Reply { more: bool, payload: Payload },
     Ack,
     Fail { permanent: bool, payload: Payload },
@@ -108,7 +108,7 @@ pub enum Input {
         handle: u32,
         exclusive: bool,
     },
-    /// Who was refused wants to be told when the queue is free.
+    /// A refused worker wants to be told when the queue is free.
     QueueAvailableNotify {
         conn: ConnId,
         seq: u32,
@@ -131,13 +131,13 @@ pub enum Input {
         conn: ConnId,
         broadcast: Broadcast,
     },
-    /// A worker's word about a delivery. `token`: that of the exclusive queue which the worker takes it from; a word without
+    /// A worker's message about a delivery. `token`: that of the exclusive queue which it comes from; a message without
     /// one is checked by its holder alone.
     Worker {
         conn: ConnId,
         delivery: Delivery,
         token: Option<u64>,
-        word: WorkerWord,
+        message: WorkerMessage,
     },
     /// The caller gives up its own request.
     Cancel {
@@ -204,11 +204,11 @@ pub enum Input {
         conn: ConnId,
         forward: Box<Forward>,
     },
-    /// The other end's word about something that crossed to it, by the number of the crossing.
+    /// The other end's message about a crossing, by the number of the crossing.
     Far {
         conn: ConnId,
         seq: u32,
-        word: RemoteMessage,
+        message: RemoteMessage,
     },
     /// CANCEL came over a link: the other end gives up what crossed to here, and says why.
     FarCancel {
@@ -216,16 +216,16 @@ pub enum Input {
         seq: u32,
         reason: Code,
     },
-    /// What the other end of a link tells.
+    /// A message of the other end of a link.
     Link {
         conn: ConnId,
-        word: Box<LinkMessage>,
+        message: Box<LinkMessage>,
     },
     /// Something happened to the ring, or on one of its connections.
     Ring {
         input: RingInput,
     },
-    /// A word of a foreman's worker. Its connection ends by [`Self::Disconnected`].
+    /// An event of a job worker. Its connection ends by [`Self::Disconnected`].
     Foreman {
         conn: ConnId,
         event: Box<ForemanEvent>,
@@ -243,13 +243,13 @@ pub enum Input {
         group: u64,
         code: Code,
     },
-    /// What the store has under that serial. Told once for each [`crate::DiskEffect::Load`], in their order. `None`: it has
+    /// The store's record with that serial, once for each [`crate::DiskEffect::Load`], in their order. `None`: it has
     /// nothing, and said so; that it could not be read is not for the engine.
     Loaded {
         serial: u64,
         record: Option<Record>,
     },
-    /// What became of a call to the archive; see [`crate::ArchiveEffect`]. Nothing is to be told if something was kept,
+    /// The result of a call to the archive; see [`crate::ArchiveEffect`]. It is empty if something was kept,
     /// the answer otherwise.
     Archived {
         ticket: u64,
@@ -260,12 +260,12 @@ pub enum Input {
 }
 
 impl Input {
-    /// A worker's word about a delivery, without a token.
-    pub const fn worker(conn: ConnId, delivery: Delivery, word: WorkerWord) -> Self {
-        Self::Worker { conn, delivery, token: None, word }
+    /// A worker's message about a delivery, without a token.
+    pub const fn worker(conn: ConnId, delivery: Delivery, message: WorkerMessage) -> Self {
+        Self::Worker { conn, delivery, token: None, message }
     }
 
-    /// The same with that token, if it is a worker's word.
+    /// The same with that token, if it is a worker's message.
     #[must_use]
     pub const fn fenced(mut self, by: u64) -> Self {
         if let Self::Worker { token, .. } = &mut self {

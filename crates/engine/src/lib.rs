@@ -19,11 +19,11 @@ mod topics;
 
 pub use archive::ArchiveCall;
 pub use effect::{
-    ArchiveEffect, BroadcastAnswer, CallerWord, Deliver, DiskEffect, Drained, Effect, HostEffect, Lent, LinkEffect,
-    NativeEffect, PeerEffect, Peers, Report, Sink,
+    ArchiveEffect, BroadcastAnswer, CallerMessage, Deliver, DiskEffect, Drained, Effect, HostEffect, Lent, LinkEffect,
+    NativeEffect, PeerEffect, PeerSink, Report, Sink,
 };
 pub use engine::{Buffers, Engine};
-pub use input::{Input, Neighbour, RemoteMessage, WorkerWord};
+pub use input::{Input, Neighbour, RemoteMessage, WorkerMessage};
 pub use jobs::{
     CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, RunningTask, ShortEnd,
     StoredJobs, TaskEnd, TaskRecord, Tried, Update,

@@ -1,4 +1,4 @@
-//! What the engine is told once, at its start.
+//! Settings of the engine, given once at its start.
 
 use std::num::NonZeroUsize;
 
@@ -16,7 +16,7 @@ pub(crate) const fn latest_term(clock_ms: u64, ahead_ms: u64) -> u64 {
 /// Where telling every rota begins to cost more than looking at another one.
 const OWN_ROTAS_MAX: usize = 8;
 
-/// What the engine knows of the store.
+/// Settings of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
     /// 48 random bits that the ids of its messages share, in every run.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub name: String,
     /// The broker's version, for people.
     pub version: String,
-    /// Where job workers find the broker, for anyone who asks.
+    /// The address for job workers, which clients can ask for.
     pub foreman: Option<String>,
     /// The data directory, shown by `status`.
     pub data: Option<String>,
@@ -55,9 +55,9 @@ pub struct Settings {
     pub keep_finished_ms: Option<u64>,
     /// How long tasks stay with a worker whose connection is lost, before another worker gets them.
     pub task_grace_ms: u64,
-    /// Whose turn it is.
+    /// How the next worker of a queue is chosen.
     pub policy: Policy,
-    /// What sends are stored in; `None`: memory alone.
+    /// The store for sends; `None`: memory alone.
     pub store: Option<StoreSettings>,
     /// Bytes of stored messages that a queue keeps at hand for each priority; what waits behind them is only on disk.
     pub hot_bytes: u64,

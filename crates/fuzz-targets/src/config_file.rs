@@ -38,7 +38,7 @@ fn is_read_back(Setting { key, value, .. }: &Setting) {
         // Not shown, or not there.
         return;
     }
-    // An empty list is shown as nothing, and nothing is what a slip of the job worker looks like: it is not read.
+    // An empty list is shown as nothing, and nothing is also the result of a typing error: it is not read.
     if *value != Value::List(Vec::new()) {
         assert_eq!(key.kind.read(&Raw::Text(value.to_string())).as_ref(), Ok(value), "{} is read back", key.name);
     }

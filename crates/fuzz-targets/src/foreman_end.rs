@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use turno_proto::foreman::{
-    Answer, ErrorCode, Foreman, ForemanEvent, ForemanState, RequestId, Role, Stop, Task, TaskPair, Ticket,
+    ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanState, RequestId, Role, Stop, Task, TaskPair, Ticket,
 };
 use turno_proto::model::Mono;
 
@@ -18,7 +18,7 @@ pub fn foreman_end(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let mut foreman = Foreman::new(settings(&mut bytes));
     foreman.connect(Mono::ZERO);
-    let mut run = Run {
+    let mut run = ForemanRun {
         foreman,
         now: Mono::ZERO,
         peer: Peer::default(),
@@ -37,7 +37,7 @@ pub fn foreman_end(data: &[u8]) {
     assert!(run.asked.is_empty(), "each request has its end: {:?}", run.asked);
 }
 
-struct Run {
+struct ForemanRun {
     foreman: Foreman,
     now: Mono,
     peer: Peer,
@@ -48,7 +48,7 @@ struct Run {
     rest: Vec<u8>,
 }
 
-impl Run {
+impl ForemanRun {
     fn step(&mut self, bytes: &mut Bytes<'_>) {
         match bytes.byte() % 16 {
             0..=7 => {
@@ -59,9 +59,9 @@ impl Run {
             }
             8 | 9 => {
                 let answer = match bytes.byte() {
-                    0..=199 => Answer::Ok,
-                    200..=219 => Answer::SendHello,
-                    code => Answer::Refuse(ErrorCode::from_number(code - 219)),
+                    0..=199 => ForemanAnswer::Ok,
+                    200..=219 => ForemanAnswer::SendHello,
+                    code => ForemanAnswer::Refuse(ErrorCode::from_number(code - 219)),
                 };
                 if let Some(ticket) = self.tickets.pop_front() {
                     self.foreman.answer(self.now, ticket, answer);

@@ -2,13 +2,13 @@
 //! and keeps to none of them.
 
 use turno_proto::foreman::{
-    Counts, ErrorCode, Frame, Hello, Kind, Role, Running, Settings, StatusUpdate, Stop, Task, TaskPair, decode, encode,
-    split,
+    Counts, ErrorCode, ForemanFrame, ForemanKind, ForemanSettings, Hello, Role, Running, StatusUpdate, Stop, Task,
+    TaskPair, decode, encode, split,
 };
 
 use turno_oracle::Bytes;
 
-/// What it has seen, and what it would say next.
+/// The peer's state: frames it has seen, and numbers for its next ones.
 #[derive(Default)]
 pub(crate) struct Peer {
     /// The number of the last request it got.
@@ -18,10 +18,10 @@ pub(crate) struct Peer {
 }
 
 /// Limits that a short conversation can reach.
-pub(crate) fn settings(bytes: &mut Bytes<'_>) -> Settings {
+pub(crate) fn settings(bytes: &mut Bytes<'_>) -> ForemanSettings {
     let [seq, held] = bytes.array();
     let seq_max = if seq < 64 { u32::MAX } else { u32::from(seq) };
-    Settings { body_bytes_max: 4 * 1024, held_max: usize::from(held % 4), seq_max }
+    ForemanSettings { body_bytes_max: 4 * 1024, held_max: usize::from(held % 4), seq_max }
 }
 
 impl Peer {
@@ -31,10 +31,10 @@ impl Peer {
             let piece = split(bytes, usize::MAX).expect("frames are written").expect("and whole ones");
             let frame = decode(&piece).expect("that can be read");
             assert!(frame.kind().is_sent_by(role), "{role:?} may not send {frame:?}");
-            if !matches!(frame.kind(), Kind::Ok | Kind::Error | Kind::Reset) {
+            if !matches!(frame.kind(), ForemanKind::Ok | ForemanKind::Error | ForemanKind::Reset) {
                 assert_eq!(frame.seq() % 2, role.parity(), "{role:?} has numbers of its own: {frame:?}");
             }
-            if !matches!(frame.kind(), Kind::Ok | Kind::Error) {
+            if !matches!(frame.kind(), ForemanKind::Ok | ForemanKind::Error) {
                 self.asked = frame.seq();
                 self.highest = self.highest.max(frame.seq());
             }
@@ -56,26 +56,26 @@ impl Peer {
                 let count = usize::from(how % 40);
                 return (0..count).map(|_| bytes.byte()).collect();
             }
-            1 => Frame::Ok { seq: self.asked, counts: Counts { nrun: bytes.u16() % 9, nproc: bytes.u16() % 9 } },
-            2 => Frame::Ok { seq: self.asked, counts: Counts::from_word(bytes.u32()) },
-            3 => Frame::Error { seq: self.asked, code: ErrorCode::from_number(how % 7), arg0: bytes.u32() },
-            4 => Frame::Reset { seq: self.asked, last: small },
-            5 => Frame::Reset { seq, last: small },
+            1 => ForemanFrame::Ok { seq: self.asked, counts: Counts { nrun: bytes.u16() % 9, nproc: bytes.u16() % 9 } },
+            2 => ForemanFrame::Ok { seq: self.asked, counts: Counts::from_word(bytes.u32()) },
+            3 => ForemanFrame::Error { seq: self.asked, code: ErrorCode::from_number(how % 7), arg0: bytes.u32() },
+            4 => ForemanFrame::Reset { seq: self.asked, last: small },
+            5 => ForemanFrame::Reset { seq, last: small },
             6 | 7 if role == Role::Worker => {
                 let tasks = (0..how % 3).map(|i| Task { task: task + u32::from(i), job, ..Task::default() });
-                Frame::Job { seq, tasks: tasks.collect() }
+                ForemanFrame::Job { seq, tasks: tasks.collect() }
             }
-            6 => Frame::Hello { seq, hello: Some(hello(how, job, task)) },
-            7 => Frame::Update { seq, update: StatusUpdate { job, task, ..StatusUpdate::default() } },
-            8 => Frame::Cancel { seq, pairs: vec![TaskPair { job, task: (how & 1 == 0).then_some(task) }] },
-            9 => Frame::Stop { seq, stop: Stop::from_word(small) },
-            10 => Frame::Ok { seq: 0, counts: Counts::ZERO },
-            _ => Frame::Hello { seq: 0, hello: Some(hello(how, job, task)) },
+            6 => ForemanFrame::Hello { seq, hello: Some(hello(how, job, task)) },
+            7 => ForemanFrame::Update { seq, update: StatusUpdate { job, task, ..StatusUpdate::default() } },
+            8 => ForemanFrame::Cancel { seq, pairs: vec![TaskPair { job, task: (how & 1 == 0).then_some(task) }] },
+            9 => ForemanFrame::Stop { seq, stop: Stop::from_word(small) },
+            10 => ForemanFrame::Ok { seq: 0, counts: Counts::ZERO },
+            _ => ForemanFrame::Hello { seq: 0, hello: Some(hello(how, job, task)) },
         };
-        if !matches!(frame.kind(), Kind::Ok | Kind::Error) {
+        if !matches!(frame.kind(), ForemanKind::Ok | ForemanKind::Error) {
             self.highest = self.highest.max(frame.seq());
         }
-        if matches!(frame, Frame::Reset { .. } | Frame::Hello { seq: 0, .. }) {
+        if matches!(frame, ForemanFrame::Reset { .. } | ForemanFrame::Hello { seq: 0, .. }) {
             self.highest = 0;
         }
         let mut written = Vec::new();

@@ -1,6 +1,6 @@
-//! What the fuzzer runs: one function per target, any bytes in, a panic if something is wrong.
+//! Fuzz targets: one function each, any bytes in, a panic if something is wrong.
 //!
-//! They live in the workspace so that plain tests replay the committed corpora with them; `fuzz/` only job workers them to
+//! They live in the workspace so that plain tests replay the committed corpora with them; `fuzz/` only gives them to
 //! libFuzzer. Nothing here decides what is right about queues: each target holds the real thing to its own promises.
 
 mod config_file;
@@ -30,7 +30,7 @@ pub use store_recovery::store_recovery;
 pub use worker_end::worker_end;
 pub use zmtp_session::zmtp_session;
 
-/// What a target is: any bytes are fine, a panic is a finding.
+/// A target: any bytes are fine, a panic is a finding.
 pub type Target = fn(&[u8]);
 
 /// Every target, by its name.

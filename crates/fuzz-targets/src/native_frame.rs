@@ -2,7 +2,7 @@
 
 use turno_proto::headers;
 use turno_proto::model::{Limits, Payload};
-use turno_proto::native::{Deliver, Event, Frame, Outgoing, Raw, decode, encode, split};
+use turno_proto::native::{Deliver, Frame, Raw, RawEvent, RawOutgoing, decode, encode, split};
 
 /// Parts frames off the front as long as there are any. What decodes must be written so that it is read back as the
 /// same value.
@@ -39,11 +39,11 @@ fn headers_go_round(payload: &Payload) {
 
 const fn raw_of<'a>(frame: &Frame<'a>) -> Option<Raw<'a>> {
     match frame {
-        Frame::Request(Outgoing { payload: raw, .. })
-        | Frame::Send(Outgoing { payload: raw, .. })
+        Frame::Request(RawOutgoing { payload: raw, .. })
+        | Frame::Send(RawOutgoing { payload: raw, .. })
         | Frame::Deliver(Deliver { raw, .. })
-        | Frame::Publish { event: Event { payload: raw, .. }, .. }
-        | Frame::Event(Event { payload: raw, .. })
+        | Frame::Publish { event: RawEvent { payload: raw, .. }, .. }
+        | Frame::Event(RawEvent { payload: raw, .. })
         | Frame::Reply { raw, .. }
         | Frame::Fail { raw, .. }
         | Frame::Progress { raw, .. }

@@ -9,8 +9,8 @@ use turno_proto::model::link::BrokerId;
 use turno_proto::model::ring::{Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{
-    Config, Connect, Credentials, Direction, Frame, Identity, Kind, LinkSession, LinkStep, NONCE_BYTES, RingIdentity,
-    RingSession, RingStep, VERSION, decode, encode, split,
+    Config, Connect, Direction, Frame, GreetingCredentials, Identity, Kind, LinkSession, LinkStep, NONCE_BYTES,
+    RingIdentity, RingSession, RingStep, VERSION, decode, encode, split,
 };
 
 use turno_oracle::Bytes;
@@ -46,7 +46,7 @@ pub fn session(data: &[u8]) {
     }
 }
 
-/// What is said, without a broker's own signs of life over a link, which come when they are due, and without what it tells of
+/// The output, without a broker's PINGs over a link, which come when they are due, and without the view of
 /// its memory, which depends on how much it had written by then.
 fn without_pings(mut said: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
@@ -118,7 +118,7 @@ impl Line {
     fn join(&mut self) {
         let (mut said, nonce) = (Vec::new(), [7; NONCE_BYTES]);
         let identity = RingIdentity { member: Some(member(2)), program: String::new() };
-        let me = Credentials { identity, secret: None };
+        let me = GreetingCredentials { identity, secret: None };
         let (until, beat_ms) = (self.now.plus_millis(1_500), limits::RING_BEAT_MS);
         let mut end = RingSession::dial(self.now, until, me, nonce, true, beat_ms, &mut said);
         self.manner &= !DEAF;
@@ -146,7 +146,7 @@ impl Line {
             self.handle(Input::Drain { within_ms: 3_000 });
         }
         self.pass(4_000);
-        // One look after a long time instead of many, for speed: the broker gives up anyone who says nothing more.
+        // One look after a long time instead of many, for speed: the broker gives up a silent peer.
         self.now = self.now.plus_millis(SILENCE_MS);
         self.handle(Input::Tick);
         self.pass(0);
@@ -212,9 +212,9 @@ fn member(sid: u16) -> Member {
     Member { origin, address: format!("h{sid}:8000"), native: String::new() }
 }
 
-fn credentials(id: u64) -> Credentials {
+fn credentials(id: u64) -> GreetingCredentials {
     let (broker, name) = (BrokerId::new(id), format!("b{id}"));
-    Credentials::new(Identity { broker, name, program: String::new(), frame_bytes_max: 8 * 1024 }, None)
+    GreetingCredentials::new(Identity { broker, name, program: String::new(), frame_bytes_max: 8 * 1024 }, None)
 }
 
 /// Limits that a short stream can reach.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use turno_proto::foreman::{Counts, Role, StatusUpdate, TaskId, Worker, WorkerEvent, WorkerState};
+use turno_proto::foreman::{Counts, Role, StatusUpdate, WireTaskId, Worker, WorkerEndState, WorkerEvent};
 use turno_proto::model::Mono;
 
 use crate::foreman_peer::{Peer, settings};
@@ -16,7 +16,8 @@ pub fn worker_end(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let procs = u16::from(bytes.byte() % 8);
     let worker = Worker::new("w", "w-1", procs, settings(&mut bytes)).expect("few processors");
-    let mut run = Run { worker, now: Mono::ZERO, peer: Peer::default(), running: BTreeSet::new(), rest: Vec::new() };
+    let mut run =
+        WorkerRun { worker, now: Mono::ZERO, peer: Peer::default(), running: BTreeSet::new(), rest: Vec::new() };
     run.worker.connect(run.now);
     while !bytes.is_empty() {
         match bytes.byte() % 16 {
@@ -41,16 +42,16 @@ pub fn worker_end(data: &[u8]) {
     }
 }
 
-struct Run {
+struct WorkerRun {
     worker: Worker,
     now: Mono,
     peer: Peer,
-    running: BTreeSet<TaskId>,
+    running: BTreeSet<WireTaskId>,
     /// Bytes that are no whole frame yet.
     rest: Vec<u8>,
 }
 
-impl Run {
+impl WorkerRun {
     fn end_one(&mut self, bytes: &mut Bytes<'_>) {
         let index = usize::from(bytes.byte()) % self.running.len().max(1);
         let Some(id) = self.running.iter().nth(index).copied() else { return };
@@ -76,7 +77,7 @@ impl Run {
                     assert!(tasks.iter().all(|id| self.running.contains(id)), "only what runs is stopped");
                 }
                 WorkerEvent::Exit => {
-                    assert_eq!(self.worker.state(), WorkerState::Exit0);
+                    assert_eq!(self.worker.state(), WorkerEndState::Exit0);
                     assert!(self.running.is_empty(), "nobody leaves in order while something runs");
                 }
                 _ => {}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy, KeyPair};
-use turno_proto::zmtp::{Ours, Security, Session, Settings, SocketType, Step, Version};
+use turno_proto::zmtp::{Ours, Security, SocketType, Version, ZmtpSession, ZmtpSettings, ZmtpStep};
 
 use turno_oracle::{Bytes, Chance as _};
 
@@ -29,7 +29,7 @@ pub fn zmtp_session(data: &[u8]) {
     let types = [SocketType::Dealer, SocketType::Sub, SocketType::Push, SocketType::Req];
     let theirs = types[usize::from(which >> 3) % types.len()];
     let version = if which & 0x40 == 0 { Version::V3_1 } else { Version::V3_0 };
-    let mut peer = End::new(Settings { version, ..settings(Ours::Is(theirs), client) }, 1);
+    let mut peer = End::new(ZmtpSettings { version, ..settings(Ours::Is(theirs), client) }, 1);
     let mut end = End::new(settings(Ours::Counterpart, server), 2);
     if which & 0x80 != 0 {
         for _ in 0..6 {
@@ -74,7 +74,7 @@ fn step(bytes: &mut Bytes<'_>, peer: &mut End, end: &mut End) {
 }
 
 struct End {
-    session: Session,
+    session: ZmtpSession,
     out: Vec<u8>,
     now: Mono,
     /// Bytes that came since the last message.
@@ -82,15 +82,15 @@ struct End {
     is_over: bool,
 }
 
-fn settings(ours: Ours, security: Security) -> Settings {
-    Settings { security, ..Settings::new(ours, MESSAGE_BYTES_MAX) }
+fn settings(ours: Ours, security: Security) -> ZmtpSettings {
+    ZmtpSettings { security, ..ZmtpSettings::new(ours, MESSAGE_BYTES_MAX) }
 }
 
 impl End {
-    fn new(settings: Settings, entropy: u8) -> Self {
+    fn new(settings: ZmtpSettings, entropy: u8) -> Self {
         let mut out = Vec::new();
         let entropy = Entropy::new([entropy; ENTROPY_LEN]);
-        let session = Session::begin(Mono::ZERO, Arc::new(settings), entropy, &mut out);
+        let session = ZmtpSession::begin(Mono::ZERO, Arc::new(settings), entropy, &mut out);
         Self { session, out, now: Mono::ZERO, came: 0, is_over: false }
     }
 
@@ -105,14 +105,14 @@ impl End {
                 return;
             };
             bytes = &bytes[used..];
-            if step == Step::NeedMore {
+            if step == ZmtpStep::NeedMore {
                 assert!(bytes.is_empty(), "all is used");
                 return;
             }
             assert!(!self.is_over, "nothing is told after the end");
             match step {
-                Step::Asks(_) => _ = self.session.accept(self.now, &mut self.out),
-                Step::Message(message) => {
+                ZmtpStep::Asks(_) => _ = self.session.accept(self.now, &mut self.out),
+                ZmtpStep::Message(message) => {
                     assert!(message.body().len() <= MESSAGE_BYTES_MAX, "the limit holds");
                     let parts: usize = message.parts().map(<[u8]>::len).sum();
                     assert_eq!(parts, message.body().len(), "the parts are the body");

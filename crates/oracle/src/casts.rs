@@ -21,11 +21,11 @@ pub(crate) struct Cast {
     pub(crate) wrong: Option<Code>,
     pub(crate) cancelled: bool,
     pub(crate) ended: bool,
-    /// What came of it so far, by the words that were said.
+    /// Its result so far, by the messages that were sent.
     pub(crate) end: BroadcastEnd,
-    /// Who has not ended.
+    /// Consumers that have not ended.
     pub(crate) open: BTreeMap<ConnId, Part>,
-    /// Who was told to stop, and until when that is remembered.
+    /// Consumers that were told to stop, and until when that is remembered.
     pub(crate) stopping: BTreeMap<ConnId, (Part, Mono)>,
 }
 
@@ -60,9 +60,9 @@ impl Oracle {
         self.note_delivery(*conn, *delivery, seq);
     }
 
-    /// A consumer's word reaches the caller.
+    /// A consumer's message reaches the caller.
     pub(crate) fn cast_answered(&self, conn: ConnId, seq: u32) {
-        assert_eq!(self.speaking, Some(seq), "only a holder's word reaches a caller");
+        assert_eq!(self.speaking, Some(seq), "only a holder's message reaches a caller");
         let there = self.casts[&seq].is_for(conn) && self.peers.contains_key(&conn);
         assert!(there, "{seq} has ended, or is another's");
     }

@@ -18,7 +18,7 @@ pub(crate) struct Disk {
     pub(crate) numbers: BTreeMap<u64, u32>,
     /// When each dedup id was last stored with a message.
     born: BTreeMap<DedupKey, u64>,
-    /// What is to be read, in order.
+    /// Serials to read, in order.
     pub(crate) loads: VecDeque<u64>,
     /// Groups on their way.
     groups: VecDeque<(u64, Vec<Persist>)>,

@@ -1,4 +1,4 @@
-//! Who has an exclusive queue at one broker, and who waits for it: I8, S2.19 to S2.26, by what each of them is told.
+//! Holder and standbys of an exclusive queue at one broker: I8, S2.19 to S2.26, by the frames that each of them gets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ pub struct ExclusiveQueue<K> {
     /// Were told that it is full, and may ask to be told.
     refused: BTreeSet<K>,
     waiters: Vec<K>,
-    /// Who was told that it is free, and when.
+    /// The standby that was told that it is free, and when.
     offer: Option<(K, Mono)>,
     /// Brokers are linked: the turn is decided by another one, so the order of those who wait here says nothing.
     linked: bool,
@@ -32,7 +32,7 @@ impl<K> ExclusiveQueue<K> {
     }
 }
 
-/// What is said to its peers.
+/// Frames to its peers.
 impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     /// OK to CONSUME. A consumer is alone if it, or another, wants to be; and nobody overtakes those who wait.
     pub fn consumes(&mut self, now: Mono, who: K, token: Option<u64>) {
@@ -44,7 +44,7 @@ impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
             self.offer.is_none() && self.consumers.is_empty() && self.waiters.iter().any(|other| *other != who);
         assert!(!passed || self.linked, "S2.24: {who:?} overtakes {:?}", self.waiters);
         self.leave(who);
-        // Anyone who it was kept for before has let its time pass.
+        // The worker it was kept for before has let its time pass.
         self.offer = None;
         self.consumers.insert(who, token);
     }
@@ -77,7 +77,7 @@ impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     }
 }
 
-/// What its peers say.
+/// Frames of its peers.
 impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     /// QUEUE_AVAILABLE_NOTIFY. False if it was not refused.
     pub fn asks_to_be_told(&mut self, who: K) -> bool {
@@ -102,7 +102,7 @@ impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     }
 }
 
-/// What is known.
+/// Questions about its state.
 impl<K: Copy + Debug + Ord> ExclusiveQueue<K> {
     /// The one it is kept for. At the very end both may be right.
     fn kept_for(&self, now: Mono) -> Option<K> {

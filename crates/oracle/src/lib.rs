@@ -21,7 +21,7 @@ mod world;
 pub use chance::{Bytes, Chance};
 pub use exclusive::ExclusiveQueue;
 pub use listeners::{Expected, Listeners};
-pub use op::{Fence, Focus, Op, Options, TopicOp, Word, WorkerOp};
+pub use op::{DeliveryReport, Fence, Focus, Op, Options, TopicOp, WorkerOp};
 pub use setup::Setup;
 pub use world::World;
 

@@ -1,11 +1,12 @@
-//! Who listens to topics at one broker, by looking at every filter: who must get an event, and what waits to be fetched.
+//! Subscribers of one broker, by looking at every filter: the receivers of an event, and the events to fetch.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::topic::view::EventView;
 use turno_proto::model::{Code, Filter, Topic};
 
-/// Those who listen on a connection, and those who fetch.
+/// Subscribers on connections, and subscribers that fetch.
 #[derive(Debug)]
 pub struct Listeners<K> {
     filters: BTreeMap<K, BTreeSet<Filter>>,
@@ -19,7 +20,7 @@ struct Fetcher {
     waiting: VecDeque<u64>,
 }
 
-/// What a call of a subscriber that fetches must be answered.
+/// The expected answer to a call of a subscriber that fetches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// These events, and so many are left.
@@ -63,7 +64,7 @@ impl<K: Copy + Ord> Listeners<K> {
         self.filters.iter().filter(|(_, filters)| wants(filters)).map(|(who, _)| *who).collect()
     }
 
-    /// What that call does, if it is about subscribers that fetch.
+    /// Applies a call, if it is about subscribers that fetch.
     pub fn call(&mut self, call: &AdminCall) -> Option<Expected> {
         match call {
             AdminCall::TopicCreate { id, filters } => {
@@ -87,11 +88,11 @@ impl<K: Copy + Ord> Listeners<K> {
 }
 
 impl Expected {
-    /// The answer is this one. `number`: of an event, by its body.
-    pub fn judge(&self, answer: Result<&AdminAnswer, Code>, number: impl Fn(&[u8]) -> Option<u64>) {
+    /// The answer is this one. `number`: of an event, by what it carries.
+    pub fn judge(&self, answer: Result<&AdminAnswer, Code>, number: impl Fn(&EventView) -> Option<u64>) {
         match (answer, self) {
             (Ok(AdminAnswer::Events { events, missed: 0, left }), Self::Events { numbers, left: more }) => {
-                let got = events.iter().map(|event| number(&event.payload).expect("S3.34: an event was changed"));
+                let got = events.iter().map(|event| number(event).expect("S3.34: an event was changed"));
                 let got: Vec<u64> = got.collect();
                 assert_eq!((&got, left), (numbers, more), "S3.34: what was fetched, and what is left");
             }

@@ -1,4 +1,4 @@
-//! What is known of one message, one delivery and one connection.
+//! The state of one message, one delivery and one connection.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Peer {
     }
 }
 
-/// What a message wants and how far it came.
+/// A message: its options and its progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) caller: ConnId,

@@ -1,4 +1,4 @@
-//! What may happen to an engine, drawn from chance.
+//! Random operations of an engine.
 
 use turno_proto::model::Slots;
 use turno_proto::model::view::QueueSettings;
@@ -19,7 +19,7 @@ pub enum Op {
     /// Somebody goes, and comes back as a worker of three slots.
     Rejoin(usize),
     Ready(usize),
-    /// What waited for a worker that was paced is read.
+    /// A paced worker has read its deliveries.
     HasRead(usize),
     Open {
         place: usize,
@@ -61,10 +61,10 @@ pub enum Op {
         skip_self: bool,
         large: bool,
     },
-    /// A word about a delivery, by its receiver or by anyone who sits at that place.
+    /// A report about a delivery, by its receiver or by the peer at that place.
     Settle {
         ago: usize,
-        word: Word,
+        report: DeliveryReport,
         forger: Option<usize>,
         fence: Fence,
     },
@@ -72,7 +72,7 @@ pub enum Op {
     Cancel(u32),
     /// The same by an admin.
     CancelMessage(u32),
-    /// What an admin does to a worker.
+    /// A command of an admin about a worker.
     Worker(usize, WorkerOp),
     /// An admin ends so many of the messages that wait in a queue.
     Purge {
@@ -125,7 +125,7 @@ pub enum Op {
     },
 }
 
-/// What a message wants.
+/// The options of a message.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub handle: u32,
@@ -141,9 +141,9 @@ pub struct Options {
     pub large: bool,
 }
 
-/// What is said about a delivery.
+/// A worker's report about a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum DeliveryReport {
     Reply,
     Piece,
     Ack,
@@ -152,14 +152,14 @@ pub enum Word {
     Extend(u32),
 }
 
-impl Word {
+impl DeliveryReport {
     /// Nothing is to be said after it.
     pub(crate) const fn is_last(self) -> bool {
         matches!(self, Self::Reply | Self::Ack | Self::Fail { .. })
     }
 }
 
-/// The token that a word comes with.
+/// The token that a report comes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fence {
     None,
@@ -262,7 +262,7 @@ impl Op {
         }
     }
 
-    /// What a worker says of itself.
+    /// An operation of a worker about itself.
     fn of_peer(chance: &mut impl Chance) -> Self {
         let place = place(chance);
         match chance.below(20) {
@@ -309,14 +309,14 @@ impl Op {
     }
 
     fn settle(chance: &mut impl Chance) -> Self {
-        let (ago, word) = (chance.index(10), Word::draw(chance));
+        let (ago, report) = (chance.index(10), DeliveryReport::draw(chance));
         let forger = if chance.once_in(10) { Some(place(chance)) } else { None };
         let fence = match chance.below(8) {
             0..5 => Fence::Own,
             5..7 => Fence::None,
             _ => Fence::Other(chance.below(4)),
         };
-        Self::Settle { ago, word, forger, fence }
+        Self::Settle { ago, report, forger, fence }
     }
 
     /// Four workers want two queues.
@@ -330,7 +330,9 @@ impl Op {
             13 => Self::Register(place, Slots::Limited(3)),
             14..16 => Self::Rejoin(place),
             16..20 => Self::Send { place: 4, options: Options::plain(handle) },
-            20..24 => Self::Settle { ago: chance.index(4), word: Word::Ack, forger: None, fence: Fence::Own },
+            20..24 => {
+                Self::Settle { ago: chance.index(4), report: DeliveryReport::Ack, forger: None, fence: Fence::Own }
+            }
             _ => Self::Pass(chance.range(1, 6_000) * MS),
         }
     }
@@ -345,7 +347,9 @@ impl Op {
             }
             10..16 => Self::Store(1 + chance.index(3)),
             16..18 => Self::Refuse,
-            18..22 => Self::Settle { ago: chance.index(4), word: Word::Ack, forger: None, fence: Fence::Own },
+            18..22 => {
+                Self::Settle { ago: chance.index(4), report: DeliveryReport::Ack, forger: None, fence: Fence::Own }
+            }
             22..24 => Self::Pass(chance.below(200) * MS),
             24..26 => Self::Pass(chance.range(HOUR_MS / 3, HOUR_MS + 1) * MS),
             _ => Self::Restart { unheard: chance.index(4) },
@@ -399,7 +403,7 @@ impl Options {
     }
 }
 
-impl Word {
+impl DeliveryReport {
     fn draw(chance: &mut impl Chance) -> Self {
         match chance.below(17) {
             0..6 => Self::Reply,

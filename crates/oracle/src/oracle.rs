@@ -1,4 +1,4 @@
-//! What must be true of the effects, by an account that shares nothing with the engine's.
+//! Invariants of the effects, by an account that shares nothing with the engine's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::{HOUR_MS, NAMES};
 /// How long a stopped delivery keeps its slots.
 pub(crate) const GRACE_MS: u64 = 10_000;
 
-/// CONSUME, which is answered by the next word to its peer.
+/// CONSUME, which is answered by the next message to its peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
     pub(crate) conn: ConnId,
@@ -50,9 +50,9 @@ pub(crate) struct Oracle {
     /// The last token given out, by any broker.
     pub(crate) token: u64,
     pub(crate) listeners: Listeners<ConnId>,
-    /// Whom the event that is published now is for.
-    pub(crate) owed: BTreeSet<ConnId>,
-    /// What the call that is made now must be answered.
+    /// The receivers of the event that is published now.
+    pub(crate) receivers: BTreeSet<ConnId>,
+    /// The expected answer to the call that is made now.
     pub(crate) expected: Option<Expected>,
     /// The broker drains, for maintenance or on its way out.
     pub(crate) closing: bool,
@@ -200,7 +200,7 @@ impl Oracle {
     }
 
     pub(crate) fn note_delivery(&mut self, worker: ConnId, delivery: Delivery, seq: u32) {
-        assert!(self.stamps.insert(delivery.stamp), "every job worker-over has a number of its own");
+        assert!(self.stamps.insert(delivery.stamp), "every delivery has a number of its own");
         self.deliveries.push((worker, delivery, seq));
     }
 
@@ -237,7 +237,7 @@ impl Oracle {
         let message = self.messages.get(&seq).expect("only what was sent has an outcome");
         assert!(!message.ended, "I12: {seq} has ended already");
         assert_eq!(message.caller, conn, "I12: {seq} is another's");
-        // What becomes of a send is told when the disk has it; nobody keeps those who have gone meanwhile.
+        // The answer to a send comes when the disk has it; its caller may have gone meanwhile.
         assert!(message.kind == Kind::Send || self.peers.contains_key(&conn), "{seq}: its caller is gone");
         message.kind
     }

@@ -1,4 +1,4 @@
-//! What counts against a worker, by queue: S2.29 to S2.32, exactly as far as a broker knows it.
+//! Standings of a worker, by queue: S2.29 to S2.32, exactly as far as a broker knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

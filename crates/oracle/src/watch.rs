@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use turno_engine::{CallerWord, Effect, HostEffect, NativeEffect, PeerEffect, Report};
+use turno_engine::{CallerMessage, Effect, HostEffect, NativeEffect, PeerEffect, Report};
 use turno_proto::model::{Code, ConnId, Cost, Durability, Mono};
 
 use crate::message::Kind;
@@ -30,14 +30,14 @@ impl Oracle {
             }
         }
         assert!(self.peers.values().all(|peer| peer.standings.is_told()), "S2.30: a worker is dropped in time");
-        assert!(self.owed.is_empty(), "S3.33: an event does not reach {:?}", self.owed);
+        assert!(self.receivers.is_empty(), "S3.33: an event does not reach {:?}", self.receivers);
     }
 
     fn watch_peer(&mut self, now: Mono, effect: &PeerEffect) {
         match effect {
             PeerEffect::Deliver(deliver) if deliver.cost == Cost::Broadcast => self.cast_delivered(now, deliver),
             PeerEffect::Deliver(deliver) => self.watch_delivery(now, deliver),
-            PeerEffect::Caller { conn, seq, word } => self.watch_caller(now, *conn, *seq, word),
+            PeerEffect::Caller { conn, seq, message } => self.watch_caller(now, *conn, *seq, message),
             PeerEffect::Native { conn, effect } => self.watch_native(now, *conn, effect),
             PeerEffect::Stop { conn, delivery, reason } => {
                 if !self.cast_stopped(now, *conn, *delivery, *reason) {
@@ -49,13 +49,13 @@ impl Oracle {
             PeerEffect::Answer { result: Err(code), .. } => {
                 self.asking = None;
                 if let Some(expected) = self.expected.take() {
-                    expected.judge(Err(*code), number);
+                    expected.judge(Err(*code), |event| number(&event.payload));
                 }
             }
             PeerEffect::Event { listeners, .. } => {
                 let conns: BTreeSet<ConnId> = listeners.iter().map(|listener| listener.conn).collect();
                 assert_eq!(conns.len(), listeners.len(), "S3.33: each gets it once");
-                assert_eq!(conns, std::mem::take(&mut self.owed), "S3.33: who wants it gets it");
+                assert_eq!(conns, std::mem::take(&mut self.receivers), "S3.33: who wants it gets it");
             }
             PeerEffect::Link { .. } | PeerEffect::Foreman { .. } | PeerEffect::Dial { .. } | PeerEffect::Ring(_) => {
                 panic!("{effect:?}, though there are no jobs and links here, and no ring")
@@ -63,32 +63,32 @@ impl Oracle {
         }
     }
 
-    fn watch_caller(&mut self, now: Mono, conn: ConnId, seq: u32, word: &CallerWord) {
-        match word {
-            CallerWord::Reply { more, payload } => {
-                assert_eq!(self.speaking, Some(seq), "only the holder's word reaches a caller");
-                assert!(payload.is_empty() || payload.bytes == "answer", "{seq}: the words are the holder's");
+    fn watch_caller(&mut self, now: Mono, conn: ConnId, seq: u32, message: &CallerMessage) {
+        match message {
+            CallerMessage::Reply { more, payload } => {
+                assert_eq!(self.speaking, Some(seq), "only the holder's message reaches a caller");
+                assert!(payload.is_empty() || payload.bytes == "answer", "{seq}: the text is the holder's");
                 if *more {
                     self.open(conn, seq)
                 } else {
                     self.end(conn, seq)
                 };
             }
-            CallerWord::Progress { .. } => {
-                assert_eq!(self.speaking, Some(seq), "only the holder's word reaches a caller");
+            CallerMessage::Progress { .. } => {
+                assert_eq!(self.speaking, Some(seq), "only the holder's message reaches a caller");
                 self.open(conn, seq);
             }
-            CallerWord::Delivered => {
+            CallerMessage::Delivered => {
                 assert_eq!(self.end(conn, seq), Kind::NoReply);
                 assert!(self.held.contains_key(&seq), "{seq} was written to a worker");
             }
-            CallerWord::Undelivered { code, .. } => {
+            CallerMessage::Undelivered { code, .. } => {
                 if !self.cast_refused(now, conn, seq, *code) {
                     self.undelivered(now, conn, seq, *code);
                 }
             }
-            CallerWord::BroadcastAnswer(_) => self.cast_answered(conn, seq),
-            CallerWord::BroadcastEnd(end) => self.cast_ended(conn, seq, end),
+            CallerMessage::BroadcastAnswer(_) => self.cast_answered(conn, seq),
+            CallerMessage::BroadcastEnd(end) => self.cast_ended(conn, seq, end),
         }
     }
 
@@ -115,7 +115,7 @@ impl Oracle {
             }
             NativeEffect::Admin { answer, .. } => {
                 if let Some(expected) = self.expected.take() {
-                    expected.judge(Ok(answer), number);
+                    expected.judge(Ok(answer), |event| number(&event.payload));
                 }
             }
             NativeEffect::Pace => {

@@ -1,4 +1,4 @@
-//! What the tasks of a job are for, one item per task, as one block of bytes. The item of one task is found without
+//! The items of a job, one per task, as one block of bytes. The item of one task is found without
 //! reading those before it.
 //!
 //! An item has one text or several, its fields: as many for all items of a block. All numbers are little endian.
@@ -37,11 +37,11 @@ pub enum ItemsError {
     #[error("an item has no zero byte")]
     Zero,
     /// Not such a block.
-    #[error("that is no block of items")]
+    #[error("not a valid block of items")]
     Malformed,
 }
 
-/// What a block holds.
+/// The size of a block's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Items.
@@ -102,7 +102,7 @@ impl Builder {
         self.ends.is_empty()
     }
 
-    /// What [`check`] would say of it.
+    /// The result of [`check`] for this block.
     pub fn shape(&self) -> Shape {
         let starts = std::iter::once(&0).chain(&self.ends);
         let longest = starts.zip(&self.ends).map(|(start, end)| end - start).max().unwrap_or(0);
@@ -115,7 +115,7 @@ impl Builder {
         HEAD + ENTRY * self.ends.len() + self.texts.len()
     }
 
-    /// The block.
+    /// Ends the block and returns its bytes.
     pub fn finish(self) -> Bytes {
         let mut block = Vec::with_capacity(self.bytes());
         block.push(FORM);
@@ -239,7 +239,7 @@ mod tests {
             prop_assert_eq!(get(&block, count), None);
         }
 
-        /// What passes the check can be read item by item, and nothing else matters to a reader.
+        /// A block that passes the check can be read item by item, and nothing else matters to a reader.
         #[test]
         fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..60), place: u32) {
             let _ = (count(&bytes), get(&bytes, place), check(&bytes));
@@ -303,7 +303,7 @@ mod tests {
             (b"\x01\x00\x00\x00\x00\x00\x00", "no fields"),
             (b"\x01\xff\xff\x00\x00\x00\x00", "too many fields"),
             (b"\x01\x01\x00\x00\x00\x00\x00a", "something after it"),
-            (b"\x01\x01\x00\xff\xff\xff\xffabcdef", "four billion items, by its own word"),
+            (b"\x01\x01\x00\xff\xff\xff\xffabcdef", "a claim of four billion items"),
             (b"\x01\x01\x00\x01\x00\x00\x00\x02\x00\x00\x00a", "an end beyond the texts"),
             (b"\x01\x01\x00\x01\x00\x00\x00\x01\x00\x00\x00\xff", "no text"),
         ];

@@ -1,6 +1,6 @@
-//! Turno's words and codecs: bytes in, values out.
+//! Turno's shared types and codecs: bytes in, values out.
 //!
-//! [`model`] holds the words every other crate speaks (ids, names, codes, limits, views); [`native`] is the
+//! [`model`] holds the types that all crates share (ids, names, codes, limits, views); [`native`] is the
 //! native wire: the 16-byte frame, its families and the sans-IO [`native::Session`] of the broker's side;
 //! [`foreman`] is the protocol between foreman and job workers, with a sans-IO connection for each of the two;
 //! [`zmtp`] is ZeroMQ's protocol with a sans-IO connection for both ends.
@@ -9,13 +9,13 @@
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-pub mod fill;
 pub mod foreman;
 pub mod headers;
 pub mod items;
 pub mod model;
+mod msgpack_check;
 pub mod native;
-mod shape;
+pub mod placeholders;
 pub mod submission;
 pub mod work;
 pub mod zmtp;

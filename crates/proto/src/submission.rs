@@ -1,7 +1,6 @@
 //! The rules of a submission, each with its own text. They are the same for the command line, which checks before it asks, and for the
 //! broker.
 
-use crate::fill::{self, FillError};
 use crate::items::{self, ItemsError};
 use crate::model::job::{ArrayError, JobSpec};
 use crate::model::limits::WORK_BYTES_MAX;
@@ -9,6 +8,7 @@ use crate::model::limits::{
     FOREMAN_PROCS_MAX, ITEMS_BYTES_MAX, JOB_AFTER_MAX, JOB_KEY_BYTES_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX,
     JOB_TAGS_MAX, JOB_UPLOADS_MAX, LABEL_BYTES_MAX, PRIORITY_MAX, TAG_BYTES_MAX,
 };
+use crate::placeholders::{self, FillError};
 use crate::work::{self, WorkError};
 
 /// The rule that a submission breaks.
@@ -80,7 +80,7 @@ pub fn check_numbers(spec: &JobSpec) -> Result<(), SpecError> {
     broken(items == spec.array.count, SpecError::ItemCount { items, tasks: spec.array.count })
 }
 
-/// What it needs, and what it is found by.
+/// Checks labels and tags.
 fn check_words(spec: &JobSpec) -> Result<(), SpecError> {
     if spec.labels.len() > JOB_LABELS_MAX {
         return Err(SpecError::Labels(spec.labels.len()));
@@ -114,7 +114,7 @@ pub fn check(spec: &JobSpec) -> Result<(), SpecError> {
     check_numbers(spec)?;
     let work = work::decode(&spec.work)?;
     let shape = if spec.items.is_empty() { None } else { Some(items::check(&spec.items)?) };
-    Ok(fill::check(&work, shape)?)
+    Ok(placeholders::check(&work, shape)?)
 }
 
 #[cfg(test)]
@@ -164,9 +164,9 @@ mod tests {
             (JobSpec { tags: vec!["a\n".to_owned()], ..spec() }, "\"a\\n\" does not"),
             (JobSpec { uploads: vec![UploadId([0; 32]); 65], ..spec() }, "64 different files, not 65"),
             (JobSpec { items: items(3), ..spec() }, "3 items, 2 tasks"),
-            (JobSpec { items: no_map.clone(), ..spec() }, "no block of items"),
+            (JobSpec { items: no_map.clone(), ..spec() }, "not a valid block of items"),
             (JobSpec { work: vec![0; 65_537].into(), ..spec() }, "at most 65536 bytes"),
-            (JobSpec { work: no_map, ..spec() }, "no map of a command"),
+            (JobSpec { work: no_map, ..spec() }, "not a valid map of a command"),
             (JobSpec { work: odd, items: items(2), ..spec() }, "{x} is not a column"),
         ];
         let mut texts = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What the tasks of a job do, as bytes: the MessagePack map that submitters write and workers read. The broker
+//! The command of a job's tasks, as bytes: the MessagePack map that submitters write and workers read. The broker
 //! carries it as it is.
 
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 
 use crate::model::job::Work;
 use crate::model::limits::{WORK_BYTES_MAX, WORK_DEPTH_MAX, WORK_VALUES_MAX};
-use crate::shape::check_map;
+use crate::msgpack_check::check_map;
 
 /// Why work cannot be written or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum WorkError {
     #[error("command and environment of a job have at most {WORK_VALUES_MAX} words together")]
     TooMany,
     /// Not such a map.
-    #[error("that is no map of a command, a directory and an environment")]
+    #[error("not a valid map of a command, a directory and an environment")]
     Malformed,
 }
 

@@ -6,7 +6,7 @@ mod seed;
 use proptest::prelude::*;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::admin::AdminAnswer;
-use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, Outgoing, Raw, decode, encode, flags, split};
+use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, Raw, RawOutgoing, decode, encode, flags, split};
 
 use crate::seed::any_seed;
 
@@ -211,13 +211,13 @@ fn a_bad_dedup_id_refuses_the_frame() {
         let refused = Err(Fault::refusal(Code::BadOption, SEQ));
         let expected = if (1..=64).contains(&length) { Ok(&rest[1..rest.len() - 4]) } else { refused };
         let sent = read(Kind::Send, flags::DEDUP, &rest).map(|frame| match frame {
-            Frame::Send(Outgoing { dedup_id: Some(id), payload: raw, .. }) if raw.bytes == b"body" => id,
+            Frame::Send(RawOutgoing { dedup_id: Some(id), payload: raw, .. }) if raw.bytes == b"body" => id,
             other => panic!("{other:?}"),
         });
         assert_eq!(sent, expected, "{length}");
         // In a REQUEST the bit means another thing, and what follows is the body.
         let asked = read(Kind::Request, flags::CANCEL_ON_DISCONNECT, &rest).map(|frame| match frame {
-            Frame::Request(Outgoing { dedup_id: None, cancel_on_disconnect: true, payload: raw, .. }) => {
+            Frame::Request(RawOutgoing { dedup_id: None, cancel_on_disconnect: true, payload: raw, .. }) => {
                 raw.bytes == rest
             }
             _ => false,

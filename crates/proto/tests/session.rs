@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use turno_proto::model::{Code, Limits, Mono, Slots, limits};
 use turno_proto::native::{
-    Config, Connect, Direction, Fault, Frame, HEADER_LEN, Header, Kind, Register, Session, Step, VERSION, decode,
-    encode, split,
+    Config, Connect, Direction, Fault, Frame, HEADER_LEN, Header, Kind, Register, Session, SessionStep, VERSION,
+    decode, encode, split,
 };
 
 const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -24,13 +24,13 @@ fn the_greeting_is_connect_config_ping_pong() {
     assert!(session.greeting());
     let (step, used) = session.step(&golden["example_connect"], &config(), &mut out).unwrap();
     assert_eq!(used, golden["example_connect"].len());
-    assert_eq!(step, Step::Opened(connect("w1", 0)));
+    assert_eq!(step, SessionStep::Opened(connect("w1", 0)));
     assert_eq!(out, golden["example_config"], "CONFIG goes out, with the seq of CONNECT");
     assert!(!session.greeting());
 
     out.clear();
     let (step, used) = session.step(&golden["example_ping"], &config(), &mut out).unwrap();
-    assert_eq!((step, used), (Step::Ready, HEADER_LEN));
+    assert_eq!((step, used), (SessionStep::Ready, HEADER_LEN));
     assert_eq!(out, golden["example_pong"], "PONG is written before anybody learns that the peer is ready");
 }
 
@@ -41,7 +41,7 @@ fn the_greeting_does_not_depend_on_how_it_arrives() {
     let input = [&golden["example_connect"][..], &golden["example_ping"], &golden["example_register"]].concat();
     let answers = [&golden["example_config"][..], &golden["example_pong"]].concat();
     let register = Frame::Register { seq: 3, register: Register::new(Slots::Limited(10), "") };
-    let expected = vec![Step::Opened(connect("w1", 0)), Step::Ready, Step::Frame(register)];
+    let expected = vec![SessionStep::Opened(connect("w1", 0)), SessionStep::Ready, SessionStep::Frame(register)];
 
     let mut session = Session::new(Mono::ZERO, FRAME_BYTES_MAX);
     let mut out = Vec::new();
@@ -52,8 +52,8 @@ fn the_greeting_does_not_depend_on_how_it_arrives() {
     let (mut out, mut start, mut count) = (Vec::new(), 0, 0);
     for end in 1..=input.len() {
         let (step, used) = session.step(&input[start..end], &config(), &mut out).unwrap();
-        assert_eq!(used == 0, step == Step::NeedMore);
-        count += usize::from(step != Step::NeedMore);
+        assert_eq!(used == 0, step == SessionStep::NeedMore);
+        count += usize::from(step != SessionStep::NeedMore);
         start += used;
     }
     assert_eq!((count, out), (3, answers));
@@ -76,12 +76,12 @@ fn the_first_ping_makes_ready_whatever_came_before_it() {
     let input = written(&frames);
     let [_, register, open, consume, ..] = frames;
     let expected = vec![
-        Step::Opened(connect("w1", 0)),
-        Step::Frame(register),
-        Step::Frame(open),
-        Step::Frame(consume),
-        Step::Ready,
-        Step::Done,
+        SessionStep::Opened(connect("w1", 0)),
+        SessionStep::Frame(register),
+        SessionStep::Frame(open),
+        SessionStep::Frame(consume),
+        SessionStep::Ready,
+        SessionStep::Done,
     ];
     assert_eq!(steps(&mut session, &input, &mut out), Ok(expected));
     let config = Frame::Config { seq: 1, config: Box::new(config()) };
@@ -97,7 +97,11 @@ fn whatever_else_comes_first_ends_the_connection() {
         let (kind, seq) = head(&vector.bytes);
         let step = session.step(&vector.bytes, &config(), &mut out);
         if kind == Kind::LinkHello {
-            assert_eq!((step, out.is_empty()), (Ok((Step::Link, 0)), true), "a link's own session goes on with it");
+            assert_eq!(
+                (step, out.is_empty()),
+                (Ok((SessionStep::Link, 0)), true),
+                "a link's own session goes on with it"
+            );
         } else if kind != Kind::Connect {
             assert_eq!(step, Err(Fault::fatal(Code::ExpectedConnect, seq)), "{}", vector.name);
             assert_ends_with_error(&out, Code::ExpectedConnect, seq);
@@ -125,9 +129,9 @@ fn after_the_greeting_the_direction_decides() {
                 (_, Direction::ToPeer | Direction::Link | Direction::Ring) => {
                     (fatal(Code::WrongDirection), Some(Code::WrongDirection))
                 }
-                (Kind::Ping, _) if pinged => (Ok((Step::Done, HEADER_LEN)), None),
-                (Kind::Ping, _) => (Ok((Step::Ready, HEADER_LEN)), None),
-                _ => (Ok((Step::Frame(values[vector.name].clone()), vector.bytes.len())), None),
+                (Kind::Ping, _) if pinged => (Ok((SessionStep::Done, HEADER_LEN)), None),
+                (Kind::Ping, _) => (Ok((SessionStep::Ready, HEADER_LEN)), None),
+                _ => (Ok((SessionStep::Frame(values[vector.name].clone()), vector.bytes.len())), None),
             };
             assert_eq!(step, expected, "{} pinged={pinged}", vector.name);
             match (kind, answer) {
@@ -186,7 +190,7 @@ fn a_stranger_gets_four_kib_and_a_peer_what_config_says() {
     let exact = of_length(limits::GREETING_FRAME_BYTES_MAX);
     assert_eq!(exact.len(), limits::GREETING_FRAME_BYTES_MAX);
     let opened = steps(&mut Session::new(Mono::ZERO, FRAME_BYTES_MAX), &exact, &mut Vec::new());
-    assert!(matches!(opened.as_deref(), Ok([Step::Opened(_)])));
+    assert!(matches!(opened.as_deref(), Ok([SessionStep::Opened(_)])));
 
     let mut out = Vec::new();
     let longer = of_length(limits::GREETING_FRAME_BYTES_MAX + 1);
@@ -274,7 +278,7 @@ fn a_refusal_names_its_frame_and_keeps_the_connection() {
         encode(&Frame::Ping { seq: 7 }, &mut input);
         let mut out = Vec::new();
         let taken = steps(&mut session, &input, &mut out);
-        assert_eq!(taken, Ok(vec![Step::Refused(*code), Step::Ready]), "{kind:?} {rest:?}");
+        assert_eq!(taken, Ok(vec![SessionStep::Refused(*code), SessionStep::Ready]), "{kind:?} {rest:?}");
         let error = Frame::Error { seq, code: *code, fatal: false, detail: code.text().what };
         assert_eq!(read_all(&out), [error, Frame::Pong { seq: 7 }], "{kind:?} {rest:?}");
     }
@@ -321,12 +325,12 @@ fn long_names_are_cut_between_characters() {
         let input = written(&[Frame::Connect { seq: 1, connect: said }]);
         let expected = Connect { name: kept.clone(), program: kept.clone(), ..connect("", 0) };
         let taken = steps(&mut Session::new(Mono::ZERO, FRAME_BYTES_MAX), &input, &mut Vec::new());
-        assert_eq!(taken, Ok(vec![Step::Opened(expected)]));
+        assert_eq!(taken, Ok(vec![SessionStep::Opened(expected)]));
 
         let register = |name: &str| Frame::Register { seq: 2, register: Register::new(Slots::Limited(1), name) };
         let input = written(&[register(&given)]);
         let taken = steps(&mut greeted(Mono::ZERO, 0), &input, &mut Vec::new());
-        assert_eq!(taken, Ok(vec![Step::Frame(register(&kept))]));
+        assert_eq!(taken, Ok(vec![SessionStep::Frame(register(&kept))]));
     }
 }
 
@@ -347,17 +351,17 @@ proptest! {
         let (mut out, mut start, mut errors) = (Vec::new(), 0, 0);
         loop {
             match session.step(&input[start..], &config(), &mut out) {
-                Ok((Step::NeedMore, used)) => {
+                Ok((SessionStep::NeedMore, used)) => {
                     prop_assert_eq!(used, 0);
                     break;
                 }
-                Ok((Step::Link, used)) => {
+                Ok((SessionStep::Link, used)) => {
                     prop_assert_eq!((used, open, kind), (0, false, Kind::LinkHello));
                     break;
                 }
                 Ok((step, used)) => {
                     prop_assert!(used >= HEADER_LEN);
-                    errors += usize::from(matches!(step, Step::Refused(_)));
+                    errors += usize::from(matches!(step, SessionStep::Refused(_)));
                     start += used;
                     prop_assert!(start <= input.len());
                 }
@@ -395,11 +399,11 @@ fn greeted(now: Mono, heartbeat_ms: u32) -> Session {
 }
 
 /// Every step until the session wants more bytes.
-fn steps<'a>(session: &mut Session, input: &'a [u8], out: &mut Vec<u8>) -> Result<Vec<Step<'a>>, Fault> {
+fn steps<'a>(session: &mut Session, input: &'a [u8], out: &mut Vec<u8>) -> Result<Vec<SessionStep<'a>>, Fault> {
     let (mut start, mut taken) = (0, Vec::new());
     loop {
         let (step, used) = session.step(&input[start..], &config(), out)?;
-        if step == Step::NeedMore {
+        if step == SessionStep::NeedMore {
             assert_eq!(start, input.len(), "the input is whole frames");
             return Ok(taken);
         }

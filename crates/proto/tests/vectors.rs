@@ -71,7 +71,7 @@ fn every_kind_has_a_vector() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// The match forces anyone who adds a reason, a call or an answer to count it here and to write its vector.
+/// The match forces a developer who adds a reason, a call or an answer to count it here and to write its vector.
 #[test]
 fn every_variant_inside_a_map_has_a_vector() {
     let (mut reasons, mut calls, mut answers) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());

@@ -22,13 +22,13 @@ pub(crate) struct ArchiveDisk {
     is_bad: bool,
 }
 
-/// What happened to it while its broker was away.
+/// Damage to it while its broker was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
     None,
     /// Bytes changed.
     Damaged,
-    /// What was not synced may be gone.
+    /// Data that was not synced may be gone.
     PowerCut,
 }
 

@@ -1,5 +1,5 @@
-//! What a client writes, judged by the bytes that leave it: nothing that has ended or was cancelled is asked again, and what is
-//! written again after a lost connection keeps the order in which it was asked.
+//! Judges the bytes that leave a client: nothing that has ended or was cancelled is asked again, and calls that are written
+//! again after a lost connection keep their order.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::frames::arrive;
 pub(crate) struct Asking {
     /// The beginning of a frame.
     partial: Vec<u8>,
-    /// What its program took back while the call was open.
+    /// Calls that its program cancelled while they were open.
     cancelled: BTreeSet<u64>,
     /// The last that was written on this connection.
     last: u64,
@@ -42,7 +42,7 @@ impl Asking {
         let Self { partial, cancelled, last, gave_back } = self;
         arrive(partial, bytes, |frame| {
             let (Frame::Request(message) | Frame::Send(message)) = frame else { return };
-            let Some(number) = body::number(message.payload.bytes) else { return };
+            let Some(number) = body::number(message.payload) else { return };
             assert!(open.contains(&number), "I12: {number} has ended, and its client asks again");
             assert!(!cancelled.contains(&number), "I12: {number} was cancelled, and its client asks again");
             assert!(*gave_back || number > *last, "I5: {number} is written behind {last}");

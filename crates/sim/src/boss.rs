@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_client::core::{Core, Event, Ticket};
+use turno_client::core::{Core, CoreEvent, Ticket};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::OutputPiece;
 use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, JobState, JobView, TaskView, Work};
@@ -29,7 +29,7 @@ enum Call {
     Tasks { job: u64 },
     HandIn { pieces: Vec<OutputPiece> },
     Output { job: u64, confirmed: Vec<(Name, u64)> },
-    Follow { owed: Vec<(Name, u64)> },
+    Follow { expected: Vec<(Name, u64)> },
     Other,
 }
 
@@ -40,15 +40,15 @@ pub(crate) struct Boss {
     /// Jobs it knows of, as it was answered.
     jobs: BTreeSet<u64>,
     numbers: u64,
-    /// What the last listing said, once all have ended.
+    /// The last listing, once all have ended.
     ended: BTreeMap<u64, JobView>,
     tasks: BTreeMap<u64, Vec<TaskView>>,
     /// Jobs whose output it has seen since.
     looked: BTreeSet<u64>,
-    /// What had not ended at the last look, in words.
+    /// The jobs that had not ended at the last look, as text.
     left: Vec<String>,
     done: bool,
-    /// What it asked for lately, for the trace: the number of the call, and what it is about.
+    /// Its latest calls, for the trace: number and description.
     said: Vec<(u64, String)>,
 }
 
@@ -136,8 +136,8 @@ impl Boss {
             19 => {
                 let Some(job) = self.some_job(rng) else { return };
                 self.look(now, core, job, tasks);
-                if let Some((call, owed)) = tasks.outputs.follow() {
-                    self.call(now, core, Call::Follow { owed }, call);
+                if let Some((call, expected)) = tasks.outputs.follow() {
+                    self.call(now, core, Call::Follow { expected }, call);
                 }
             }
             20..=21 => {
@@ -153,7 +153,7 @@ impl Boss {
         }
     }
 
-    /// What a job has printed.
+    /// Asks for the output of a job.
     fn look(&mut self, now: Mono, core: &mut Core, job: u64, tasks: &Tasks) {
         let confirmed = tasks.outputs.of_job(job);
         self.call(now, core, Call::Output { job, confirmed }, output::look(job));
@@ -233,14 +233,14 @@ impl Boss {
         }
     }
 
-    pub(crate) fn hear(&mut self, now: Mono, core: &mut Core, event: &Event, stormy: bool, tasks: &mut Tasks) {
+    pub(crate) fn hear(&mut self, now: Mono, core: &mut Core, event: &CoreEvent, stormy: bool, tasks: &mut Tasks) {
         match event {
-            Event::Admin { ticket, answer } => {
+            CoreEvent::Admin { ticket, answer } => {
                 if let Some(call) = self.open.remove(&ticket.0) {
                     self.answered(now, core, &call, answer, stormy, tasks);
                 }
             }
-            Event::Failed { ticket, .. } => {
+            CoreEvent::Failed { ticket, .. } => {
                 if let Some(Call::Follow { .. }) = self.open.remove(&ticket.0) {
                     tasks.outputs.unfollow();
                 }
@@ -287,7 +287,7 @@ impl Boss {
                 self.tasks.insert(*job, tasks.clone());
             }
             (Call::HandIn { pieces }, answer) => tasks.outputs.confirmed(pieces, answer),
-            (Call::Follow { owed }, answer) => tasks.outputs.judge_follow(owed, answer),
+            (Call::Follow { expected }, answer) => tasks.outputs.judge_follow(expected, answer),
             (Call::Output { job, confirmed }, answer) => {
                 tasks.outputs.judge(*job, confirmed, answer);
                 self.looked.insert(*job);
@@ -302,7 +302,7 @@ impl Boss {
         self.ended.keys().all(|job| self.tasks.contains_key(job) && self.looked.contains(job))
     }
 
-    /// What it waits for, in words.
+    /// The reason why it waits, as text.
     pub(crate) fn unrest(&self) -> String {
         format!("the boss waits for {:?} and the end of {:?}", self.open, self.left)
     }

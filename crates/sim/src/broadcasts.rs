@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_client::core::{Ask, Core, Event, Ticket};
-use turno_proto::model::{BroadcastEnd, Code, Mono, Payload, QueueName, limits};
+use turno_client::core::{Ask, Core, CoreEvent, Ticket};
+use turno_proto::model::{BroadcastEnd, Code, Mono, QueueName, limits};
 
 use crate::body;
 use crate::cancels::judge_stop;
@@ -21,7 +21,7 @@ pub(crate) const fn is_one(number: u64) -> bool {
     number & MARK != 0
 }
 
-/// What is known of one broadcast.
+/// The state of one broadcast.
 #[derive(Debug)]
 struct Cast {
     client: usize,
@@ -34,7 +34,7 @@ struct Cast {
     forgotten: bool,
     /// The wires of the workers that got it.
     handed: BTreeSet<usize>,
-    /// The workers that said the last word.
+    /// The workers that have settled it.
     answered: BTreeSet<u64>,
     failed: BTreeSet<u64>,
 }
@@ -86,30 +86,34 @@ impl Broadcasts {
     }
 
     /// A client hears of it.
-    pub(crate) fn hear(&mut self, now: Mono, client: usize, event: &Event) {
-        let (Event::Answer { ticket, .. } | Event::BroadcastEnd { ticket, .. } | Event::Failed { ticket, .. }) = event
+    pub(crate) fn hear(&mut self, now: Mono, client: usize, event: &CoreEvent) {
+        let (CoreEvent::Answer { ticket, .. }
+        | CoreEvent::BroadcastEnd { ticket, .. }
+        | CoreEvent::Failed { ticket, .. }) = event
         else {
             return;
         };
         let number = ticket.0;
-        let cast = self.casts.get_mut(&number).expect("I12: a word about a broadcast that nobody made");
-        assert!(cast.client == client && !cast.ended, "I12: a word about {number} after its end, or to another");
+        let cast = self.casts.get_mut(&number).expect("I12: a message about a broadcast that nobody made");
+        assert!(cast.client == client && !cast.ended, "I12: a message about {number} after its end, or to another");
         match event {
-            Event::Answer { worker, more, failed, payload, .. } => {
+            CoreEvent::Answer { worker, more, failed, payload, .. } => {
                 assert!(!cast.no_reply, "S2.11: an answer to {number}, which wants none");
                 let over = cast.answered.contains(worker) || cast.failed.contains(worker);
                 assert!(!over, "S2.10: worker {worker} answers {number} twice");
                 match (more, failed) {
-                    (true, _) => assert_eq!(body::number(&payload.bytes), Some(number), "I12: a piece of another's"),
+                    (true, _) => {
+                        assert_eq!(body::number(body::raw(payload)), Some(number), "I12: a piece of another's")
+                    }
                     (false, true) => drop(cast.failed.insert(*worker)),
                     (false, false) => {
-                        assert!(body::is_answer(&payload.bytes, number), "I12: an answer to something else");
+                        assert!(body::is_answer(body::raw(payload), number), "I12: an answer to something else");
                         cast.answered.insert(*worker);
                     }
                 }
                 return;
             }
-            Event::BroadcastEnd { end, .. } => cast.judge_end(now, number, end, self.links_lost),
+            CoreEvent::BroadcastEnd { end, .. } => cast.judge_end(now, number, end, self.links_lost),
             _ => {}
         }
         cast.ended = true;
@@ -172,7 +176,7 @@ pub(crate) fn some(queue: QueueName, number: u64, rng: &mut Rng) -> Ask {
 }
 
 fn plain(queue: QueueName, number: u64) -> Ask {
-    let mut ask = Ask::new(queue, Payload::body(body::of(number | MARK)));
+    let mut ask = Ask::new(queue, body::payload(number | MARK));
     ask.timeout_ms = Some(30_000);
     ask
 }

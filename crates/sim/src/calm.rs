@@ -26,7 +26,7 @@ impl World {
         for broker in 0..self.brokers.len() {
             self.disk_heals(broker);
             self.resume_a_broker(broker);
-            // Maintenance is over; anyone who is on the way out goes.
+            // Maintenance is over; peers on the way out go.
             if self.brokers[broker].board.as_ref().is_some_and(|board| board.engine().status().draining) {
                 self.end_broker(broker);
             }
@@ -55,6 +55,7 @@ impl World {
         }
         self.singles_calm_down();
         self.farm_calms_down();
+        self.zmq_calms_down();
     }
 
     /// Lets time pass until all is quiet; all must be quiet in time.
@@ -74,13 +75,14 @@ impl World {
             self.oracle.judge_sends(run, status.dead);
             if let Some(shelf) = &broker.shelf {
                 let truth = shelf.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"));
+                self.oracle.found(&truth);
                 self.oracle.letters.judge(&self.oracle.clocks, broker.run, &truth, status.dead);
                 self.oracle.judge_owner(&truth);
             }
         }
     }
 
-    fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         let brokers_quiet = self.brokers.iter().all(|broker| {
             broker.board.as_ref().is_some_and(|board| {
                 let status = board.engine().status();
@@ -92,14 +94,20 @@ impl World {
             && self.peers.iter().all(|peer| match &peer.actor {
                 Actor::Client(client) => client.is_idle(),
                 Actor::Worker(worker) => worker.is_idle(),
-                Actor::Rogue(_) | Actor::JobWorker(_) | Actor::Liar(_) | Actor::Boss(_) | Actor::Listener(_) => true,
+                Actor::Rogue(_)
+                | Actor::JobWorker(_)
+                | Actor::Liar(_)
+                | Actor::Boss(_)
+                | Actor::Listener(_)
+                | Actor::Zmq(_) => true,
             })
             && self.farm_is_quiet()
             && self.events_are_told()
             && self.missing_link().is_none()
+            && self.restless_zmq().is_none()
     }
 
-    fn unrest(&self) -> String {
+    pub(crate) fn unrest(&self) -> String {
         let brokers: Vec<String> = self
             .brokers
             .iter()
@@ -113,7 +121,8 @@ impl World {
                 None => "down".to_owned(),
             })
             .collect();
-        format!("brokers {brokers:?}, {:?}, no link {:?}", self.farm_unrest(), self.missing_link())
+        let (farm, link, zmq) = (self.farm_unrest(), self.missing_link(), self.restless_zmq());
+        format!("brokers {brokers:?}, {farm:?}, no link {link:?}, ZeroMQ peer {zmq:?}")
     }
 
     /// I10: one request after the other goes to each worker in turn.
@@ -125,13 +134,15 @@ impl World {
         let workers: Vec<usize> = (0..FAIR_WORKERS)
             .map(|_| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(0)))
             .collect();
-        // Anyone who is behind a link gets nothing while somebody here has room.
+        // Workers behind a link get nothing while a worker here has room.
         let neighbour = self.links.component_of(0).last().copied().filter(|broker| *broker != 0);
         let elsewhere =
             neighbour.map(|broker| self.add_peer(Actor::Worker(Worker::new(2, true)), 2, fair.clone(), Some(broker)));
         let asker = self.add_peer(Actor::Client(Client::default()), 0, Vec::new(), Some(0));
         self.pass(2_000);
-        self.shout_to_all(asker, &before);
+        let answering: Vec<QueueName> =
+            before.into_iter().filter(|queue| Some(queue) != self.zmq.sends.as_ref()).collect();
+        self.shout_to_all(asker, &answering);
         for _ in 0..FAIR_ROUNDS * FAIR_WORKERS as u64 {
             self.ask_once(asker, &fair[0], 1);
             self.pass(500);

@@ -1,4 +1,4 @@
-//! What is over stays over: a request that its caller has taken back is handed out to nobody any more, and one whose
+//! Cancelled requests stay cancelled: a request that its caller has cancelled is delivered to nobody any more, and one whose
 //! caller is gone is stopped then, not at its deadline.
 //!
 //! A worker may see a delivery long after the caller heard the outcome: it was on its way. Stamps tell. A broker gives

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use turno_client::core::{Ask, Core, Event, Ticket};
-use turno_proto::model::limits::PRIORITY;
-use turno_proto::model::{Code, DedupId, MessageId, Mono, Payload, QueueName};
+use turno_client::core::{Ask, Core, CoreEvent, Ticket};
+use turno_proto::model::limits::{PRIORITY, SEND_RETRIES};
+use turno_proto::model::{Code, DedupId, MessageId, Mono, QueueName};
 use turno_proto::native::Frame;
 
 use crate::asking::Asking;
@@ -27,7 +27,7 @@ pub(crate) struct Client {
     refused: Vec<(DedupId, QueueName)>,
     /// The message that the broker stored last of those sent again later.
     pub(crate) stored_later: Option<MessageId>,
-    /// What it writes is judged.
+    /// Judges its output.
     pub(crate) asking: Asking,
     /// The beginning of a frame that has not arrived as a whole.
     partial: Vec<u8>,
@@ -72,14 +72,15 @@ impl Client {
         if named && let Some((id, at)) = self.refused.pop() {
             (dedup_id, queue) = (Some(id), at);
         }
-        self.named.extend(dedup_id.iter().map(|id| (*number, (id.clone(), queue.clone()))));
-        let mut ask = Ask::new(queue, Payload::body(body::of(*number)));
+        let number = *number;
+        self.named.extend(dedup_id.iter().map(|id| (number, (id.clone(), queue.clone()))));
+        let mut ask = Ask::new(queue, body::payload(number));
         ask.retries = Some(u8::try_from(retries).expect("small"));
         ask.priority = Some(priority);
         ask.resend = resend;
         ask.dedup_id = dedup_id;
         ask.cost = rng.once_in(6).then(|| u16::try_from(rng.range(1, 5)).expect("small"));
-        let ticket = Ticket(*number);
+        let ticket = Ticket(number);
         // A caller waits for STORED as long as for a reply. How long the message is worth delivering is another time.
         let waits_ms = if send { 30_000 } else { timeout_ms };
         let worth_ms = (send && rng.once_in(5)).then_some(timeout_ms);
@@ -98,10 +99,11 @@ impl Client {
             named,
             no_reply: false,
             priority,
+            unheard: false,
         };
-        self.open.push(*number);
+        self.open.push(number);
         if send {
-            oracle.asks(now, *number, question);
+            oracle.asks(now, number, question);
             ask.timeout_ms = worth_ms.map(|ms| u32::try_from(ms).expect("small"));
             core.send(now, ticket, ask);
         } else {
@@ -110,7 +112,7 @@ impl Client {
             ask.cancel_on_timeout = rng.once_in(2);
             ask.fail_fast = rng.once_in(10);
             ask.no_reply = rng.once_in(10);
-            oracle.asks(now, *number, Question { no_reply: ask.no_reply, ..question });
+            oracle.asks(now, number, Question { no_reply: ask.no_reply, ..question });
             core.request(now, ticket, ask);
         }
         None
@@ -134,9 +136,26 @@ impl Client {
             Question { client: me, timeout_ms: 30_000, work_ms: 30_000, priority: PRIORITY, ..Question::default() };
         oracle.asks(now, number, plain);
         self.open.push(number);
-        let mut ask = Ask::new(queue.clone(), Payload::body(body::of(number)));
+        let mut ask = Ask::new(queue.clone(), body::payload(number));
         ask.cost = Some(cost);
         core.request(now, Ticket(number), ask);
+    }
+
+    /// Sends without any option.
+    pub(crate) fn send_plainly(
+        &mut self,
+        now: Mono,
+        me: usize,
+        core: &mut Core,
+        queue: &QueueName,
+        number: u64,
+        oracle: &mut Oracle,
+    ) {
+        let (timeout_ms, retries, priority) = (30_000, u64::from(SEND_RETRIES), PRIORITY);
+        let plain = Question { client: me, send: true, timeout_ms, retries, priority, ..Question::default() };
+        oracle.asks(now, number, plain);
+        self.open.push(number);
+        core.send(now, Ticket(number), Ask::new(queue.clone(), body::payload(number)));
     }
 
     /// A new connection: nothing of the last one follows.
@@ -162,36 +181,36 @@ impl Client {
     }
 
     /// Hears of an outcome.
-    pub(crate) fn hear(&mut self, now: Mono, me: usize, event: &Event, oracle: &mut Oracle) {
+    pub(crate) fn hear(&mut self, now: Mono, me: usize, event: &CoreEvent, oracle: &mut Oracle) {
         match event {
-            Event::Stored { ticket, id, .. } if is_later(*ticket) => self.stored_later = Some(*id),
-            Event::Failed { ticket, .. } if is_later(*ticket) => {}
-            Event::Answer { .. } => oracle.broadcasts.hear(now, me, event),
-            Event::BroadcastEnd { ticket, .. } => {
+            CoreEvent::Stored { ticket, id, .. } if is_later(*ticket) => self.stored_later = Some(*id),
+            CoreEvent::Failed { ticket, .. } if is_later(*ticket) => {}
+            CoreEvent::Answer { .. } => oracle.broadcasts.hear(now, me, event),
+            CoreEvent::BroadcastEnd { ticket, .. } => {
                 self.ended(*ticket);
                 oracle.broadcasts.hear(now, me, event);
             }
-            Event::Failed { ticket, .. } if broadcasts::is_one(ticket.0) => {
+            CoreEvent::Failed { ticket, .. } if broadcasts::is_one(ticket.0) => {
                 self.ended(*ticket);
                 oracle.broadcasts.hear(now, me, event);
             }
-            Event::Reply { ticket, more: false, payload } => {
+            CoreEvent::Reply { ticket, more: false, payload } => {
                 self.ended(*ticket);
-                oracle.fences.replied(ticket.0, &payload.bytes);
-                oracle.replied(now, me, ticket.0, body::is_answer(&payload.bytes, ticket.0));
+                oracle.fences.replied(ticket.0, body::raw(payload));
+                oracle.replied(now, me, ticket.0, body::is_answer(body::raw(payload), ticket.0));
             }
-            Event::Reply { ticket, more: true, payload } | Event::Progress { ticket, payload } => {
-                assert_eq!(body::number(&payload.bytes), Some(ticket.0), "I12: a piece of another's answer");
+            CoreEvent::Reply { ticket, more: true, payload } | CoreEvent::Progress { ticket, payload } => {
+                assert_eq!(body::number(body::raw(payload)), Some(ticket.0), "I12: a piece of another's answer");
             }
-            Event::Stored { ticket, id, durability, .. } => {
+            CoreEvent::Stored { ticket, id, durability, .. } => {
                 self.ended(*ticket);
                 oracle.stored(now, me, ticket.0, *id, *durability);
             }
-            Event::Delivered { ticket } => {
+            CoreEvent::Delivered { ticket } => {
                 self.ended(*ticket);
                 oracle.failed(now, me, ticket.0, None);
             }
-            Event::Failed { ticket, code, .. } => {
+            CoreEvent::Failed { ticket, code, .. } => {
                 if *code == Code::OverDisk {
                     self.refused.extend(self.named.remove(&ticket.0));
                 }
@@ -218,8 +237,8 @@ pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &
     let mut gave_back = false;
     arrive(partial, bytes, |frame| {
         let answer = match frame {
-            Frame::Reply { raw, .. } => body::number_of_answer(raw.bytes),
-            Frame::Answer(answer) if !answer.failed => body::number_of_answer(answer.raw.bytes),
+            Frame::Reply { raw, .. } => body::number_of_answer(raw),
+            Frame::Answer(answer) if !answer.failed => body::number_of_answer(answer.raw),
             Frame::Undelivered { code: Code::Closing, .. } | Frame::Error { code: Code::Closing, .. } => {
                 gave_back = true;
                 None

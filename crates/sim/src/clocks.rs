@@ -13,7 +13,7 @@ use turno_proto::model::Mono;
 use crate::rng::Rng;
 use crate::world::World;
 
-/// What right clocks show when the world begins, since 1970.
+/// The time of right clocks when the world begins, since 1970.
 const BEGIN_MS: u64 = 1_790_000_000_000;
 /// Moments are stored in whole milliseconds.
 const GRAIN_MS: u64 = 2;
@@ -24,7 +24,7 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 /// A broker's clock, from one start to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Clock {
-    /// What it shows beyond the world's clock.
+    /// Its lead over the world's clock.
     ahead_us: u64,
 }
 
@@ -35,7 +35,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// What it shows when the world's clock shows `now`.
+    /// Its time when the world's clock shows `now`.
     pub(crate) const fn shows(self, now: Mono) -> Mono {
         Mono::from_micros(now.as_micros() + self.ahead_us)
     }
@@ -91,14 +91,14 @@ pub(crate) struct Span {
     pub(crate) ms: u64,
 }
 
-/// What the clocks of all brokers have shown.
+/// The history of all brokers' clocks.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks {
     /// By broker, in their order.
     lives: BTreeMap<usize, Vec<Life>>,
     /// The broker that ids with a run are of.
     brokers: BTreeMap<u64, usize>,
-    /// What may have been written down of the starts of a broker.
+    /// The terms that a broker may have stored at its starts.
     terms: BTreeMap<usize, Terms>,
     /// The world's clock.
     pub(crate) now: Mono,
@@ -135,7 +135,7 @@ impl Clocks {
     pub(crate) fn may_be_over(&self, broker: usize, span: Span) -> bool {
         let Span { from, until, ms } = span;
         let first = self.between(broker, from, until).map(|life| life.clock).min();
-        // Who was not answered sends it again, with what is left of its time.
+        // A sender without an answer sends it again, with the rest of its time.
         let least_ms = ms.saturating_sub(until.millis_since(from));
         first.is_some_and(|first| self.is_over(broker, from, first.shows(from).plus_millis(ms), least_ms))
     }
@@ -200,7 +200,7 @@ impl World {
         clock
     }
 
-    /// What a broker's clock shows now.
+    /// The time of a broker's clock now.
     pub(crate) fn clock_of(&self, broker: usize) -> Mono {
         self.brokers[broker].clock.shows(self.now)
     }
@@ -232,7 +232,7 @@ mod tests {
         clocks
     }
 
-    /// What is given at minute 10, in the first life, and lasts ten minutes: is it over at a moment of the last life, perhaps or
+    /// A period of ten minutes from minute 10 of the first life: is it over at a moment of the last life, perhaps or
     /// surely?
     #[test]
     fn when_something_is_over() {

@@ -37,7 +37,7 @@ fn short(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
 }
 
-/// What git says, if that is anything.
+/// The output of git, if there is any.
 fn git(place: &Path, words: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(place).args(words).stdin(Stdio::null()).stderr(Stdio::null());

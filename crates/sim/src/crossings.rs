@@ -1,6 +1,6 @@
-//! What crosses links, judged by the frames that brokers say and read (I14, S2.8).
+//! Crossings, judged by the frames that brokers write and read (I14, S2.8).
 //!
-//! A message that crosses stays its owner's, so it is in one place at a time: anyone who has handed it on says nothing more of it
+//! A message that crosses stays its owner's, so it is in one place at a time: a broker that has handed it on says nothing more of it
 //! until it hears what became of it, or has lost whom it gave it to. Its way says where it was, begins at its owner, and
 //! leads through nobody twice.
 
@@ -42,7 +42,7 @@ pub(crate) struct Source {
 pub(crate) struct Crossings {
     /// There are links in this world.
     pub(crate) on: bool,
-    /// Who is at the ends of a link: the one that dialled, the other.
+    /// The brokers of a link: the one that dialled, the other.
     links: BTreeMap<usize, (BrokerId, BrokerId)>,
     /// Links over which something of a link was said, by both ends.
     up: BTreeMap<usize, BTreeSet<Way>>,
@@ -50,14 +50,14 @@ pub(crate) struct Crossings {
     heard: BTreeMap<(usize, Way), usize>,
     /// The beginning of a frame that has not been read as a whole.
     partial: BTreeMap<(usize, Way), Vec<u8>>,
-    /// What came to a broker, by message and attempt: by which way, and over which link.
+    /// Arrivals at a broker, by message and attempt: by which way, and over which link.
     arrived: BTreeMap<(usize, MessageId, u16), (Road, usize)>,
-    /// What came to a broker as the same attempt over two links: its owner has lost the first broker on the way, and this one
+    /// Attempts that came to a broker over two links: the owner has lost the first broker on the way, and this one
     /// has not heard of it. Of what it says nobody knows which of the two is meant.
     twice: BTreeSet<(usize, MessageId, u16)>,
-    /// What a broker gave to another and has heard nothing of since.
+    /// Crossings that are not answered.
     given: BTreeMap<Gift, (usize, u32)>,
-    /// What was handed to workers.
+    /// Deliveries to workers.
     handed: BTreeMap<(MessageId, u16, Delivery), Source>,
     /// When a link was lost last.
     pub(crate) lost: Option<Mono>,
@@ -200,7 +200,7 @@ impl Crossings {
                 let before = self.given.insert(gift(broker, *id, life, *attempt), (wire, *seq));
                 assert!(before.is_none(), "I14: {id} is given to two at once, over {before:?} and {wire}");
             }
-            Frame::Link(word) => match &**word {
+            Frame::Link(message) => match &**message {
                 LinkMessage::Broadcast(ForwardBroadcast { targets, path, .. }) => {
                     let met = targets.iter().find(|target| path.has(**target));
                     assert!(met.is_none(), "S2.9: a broadcast goes back to {met:?}");

@@ -1,4 +1,4 @@
-//! What outlives a broker: a disk of its own, or a store elsewhere, with everything that can go wrong with either.
+//! The store of a broker: a disk of its own, or a store elsewhere, with the faults of either.
 //!
 //! Committer, store and recovery are the real ones. A disk is what they wrote to it; a power cut leaves of that what was
 //! synced, and of the rest what chance wants.
@@ -6,6 +6,7 @@
 use turno_broker::keeper::{self, Keeper, StoreError};
 use turno_engine::{Engine, Settings as EngineSettings};
 use turno_proto::model::Mono;
+use turno_proto::native::Raw;
 use turno_store::disk::{Crash, Fault, Rng as DiskRng, SimDisk};
 use turno_store::{Committer, Embedded, Item, Mem, MemFault, MemMedium, Settings, Space, Stepper, Store, Turn};
 
@@ -20,7 +21,8 @@ const MARKS: Space = Space(2);
 const MESSAGES: Space = Space(3);
 /// The note of what the ids of its messages share.
 const RUN: &[u8] = b"run";
-/// The flag of a record that has a deadline.
+/// The flags of a record whose payload begins with headers, and of one that has a deadline.
+const HEADERS: u8 = 1;
 const DEADLINE: u8 = 2;
 /// A mark is two bytes of attempts; that of a dead letter goes on.
 const ATTEMPTS_BYTES: usize = 2;
@@ -33,7 +35,7 @@ enum Medium {
 
 /// Does the committer's work, turn by turn.
 #[derive(Debug)]
-enum Worker {
+enum DiskWorker {
     Disk(Box<Stepper<Embedded<SimDisk>>>),
     Elsewhere(Stepper<Mem>),
 }
@@ -43,7 +45,7 @@ enum Worker {
 pub(crate) struct Shelf {
     medium: Medium,
     settings: Settings,
-    worker: Option<Worker>,
+    worker: Option<DiskWorker>,
     /// A turn of the worker is under way: nobody has heard what came of it.
     pub(crate) busy: bool,
     /// Changes of the disk when that turn began.
@@ -83,12 +85,12 @@ impl Shelf {
                 let (store, _) = Embedded::open(disk.clone(), self.settings)?;
                 let stepper;
                 (engine, committer, stepper, truth) = begin(store, now, settings)?;
-                self.worker = Some(Worker::Disk(Box::new(stepper)));
+                self.worker = Some(DiskWorker::Disk(Box::new(stepper)));
             }
             Medium::Elsewhere(medium) => {
                 let stepper;
                 (engine, committer, stepper, truth) = begin(Mem::open(medium), now, settings)?;
-                self.worker = Some(Worker::Elsewhere(stepper));
+                self.worker = Some(DiskWorker::Elsewhere(stepper));
             }
         }
         Ok((engine, Keeper::by_hand(committer), truth))
@@ -105,8 +107,8 @@ impl Shelf {
     pub(crate) fn turn(&mut self) -> Turn {
         self.before = self.changes();
         let turn = match &mut self.worker {
-            Some(Worker::Disk(stepper)) => stepper.turn(),
-            Some(Worker::Elsewhere(stepper)) => stepper.turn(),
+            Some(DiskWorker::Disk(stepper)) => stepper.turn(),
+            Some(DiskWorker::Elsewhere(stepper)) => stepper.turn(),
             None => Turn::Idle,
         };
         self.busy = turn != Turn::Idle;
@@ -175,7 +177,7 @@ impl Shelf {
         kind
     }
 
-    /// What would be there if the power went now, with nothing under way.
+    /// The contents after a power cut now, with nothing under way.
     pub(crate) fn truth(&self) -> Result<Truth, StoreError> {
         match &self.medium {
             Medium::Disk(disk) => {
@@ -205,7 +207,8 @@ fn begin<S: Store>(
 fn number_in(record: &[u8]) -> Option<u64> {
     let (&[flags, _, _, _, _, name_bytes], _) = record.split_first_chunk()?;
     let times = if flags & DEADLINE == 0 { 8 } else { 16 };
-    body::number(record.get(6 + times + usize::from(name_bytes)..)?)
+    let bytes = record.get(6 + times + usize::from(name_bytes)..)?;
+    body::number(Raw { headers: flags & HEADERS != 0, bytes })
 }
 
 fn truth_of(store: &mut impl Store) -> Result<Truth, StoreError> {
@@ -223,7 +226,7 @@ fn truth_of(store: &mut impl Store) -> Result<Truth, StoreError> {
         }
         Item::Numbered { space: MESSAGES, record, value, .. } => {
             truth.messages.insert(record.0);
-            truth.numbers.extend(number_in(value));
+            truth.numbers.extend(number_in(value).map(|number| (record.0, number)));
         }
         _ => {}
     })?;

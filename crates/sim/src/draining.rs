@@ -3,7 +3,7 @@
 //! A request that the broker has and never speaks of again was lost by it. Seen from outside: the client gave up on it
 //! by its own clock, though nothing was ever held up on the way, and nothing is on the way now.
 
-use turno_client::core::{Core, Event, Ticket};
+use turno_client::core::{Core, CoreEvent, Ticket};
 use turno_proto::model::{Code, Mono};
 
 use crate::client::overhear;
@@ -112,7 +112,7 @@ impl World {
                     }
                 }
                 let Some(event) = peer.draining[at].core.poll_event() else { break };
-                if matches!(event, Event::Disconnect { .. }) {
+                if matches!(event, CoreEvent::Disconnect { .. }) {
                     self.close(wire, Way::ToBroker);
                 }
                 self.client_event(index, Some(wire), &event);
@@ -134,9 +134,9 @@ impl World {
     }
 
     /// A client hears of something over that wire.
-    pub(crate) fn client_event(&mut self, index: usize, wire: Option<usize>, event: &Event) {
+    pub(crate) fn client_event(&mut self, index: usize, wire: Option<usize>, event: &CoreEvent) {
         let now = self.now;
-        if let (Event::Failed { ticket, code: Code::TimedOut, .. }, Some(wire)) = (event, wire) {
+        if let (CoreEvent::Failed { ticket, code: Code::TimedOut, .. }, Some(wire)) = (event, wire) {
             self.judge_silence(wire, ticket.0);
         }
         if let Actor::Client(client) = &mut self.peers[index].actor {

@@ -29,7 +29,7 @@ pub(crate) struct Times {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum DropPlace {
     #[default]
     Consumer,
     Away,
@@ -61,8 +61,8 @@ struct Settled {
 
 /// A worker in one queue, on one connection.
 #[derive(Debug, Default)]
-struct Standing {
-    place: Place,
+struct QueueStanding {
+    place: DropPlace,
     term: u32,
     losses: u32,
     /// It came back, and perhaps no probe was settled in time.
@@ -74,7 +74,7 @@ struct Standing {
     in_a_row: u16,
 }
 
-impl Standing {
+impl QueueStanding {
     /// Expiries since the worker was cleared for certain, at most; and whether it was.
     fn counted(&self, now: Mono) -> (usize, bool) {
         let last = self.expired.last().map(|(from, _)| *from);
@@ -88,7 +88,7 @@ impl Standing {
         (expired + self.settled.iter().filter(maybe).count(), cleared.is_some())
     }
 
-    fn begin(&mut self, place: Place) {
+    fn begin(&mut self, place: DropPlace) {
         self.place = place;
         self.expired.clear();
         self.settled.clear();
@@ -110,8 +110,8 @@ pub(crate) struct Post {
 #[derive(Debug, Default)]
 pub(crate) struct Drops {
     held: BTreeMap<(usize, Held), (QueueName, Delivery)>,
-    standings: BTreeMap<(usize, QueueName), Standing>,
-    /// Who settled it last.
+    standings: BTreeMap<(usize, QueueName), QueueStanding>,
+    /// The worker that settled it last.
     settled: BTreeMap<u64, (usize, QueueName)>,
 }
 
@@ -126,21 +126,21 @@ impl Drops {
         times: Option<Times>,
     ) {
         let standing = self.standings.entry((post.wire, handed.queue.clone())).or_default();
-        let Standing { place, in_a_row, term, losses, .. } = standing;
-        assert!(*place != Place::Away, "S2.32: a worker gets {number} from a queue that it was dropped from");
+        let QueueStanding { place, in_a_row, term, losses, .. } = standing;
+        assert!(*place != DropPlace::Away, "S2.32: a worker gets {number} from a queue that it was dropped from");
         // A worker that settled its probe in time is a consumer like others.
-        let enough = if matches!(place, Place::Probing(_)) { 1 } else { post.after };
+        let enough = if matches!(place, DropPlace::Probing(_)) { 1 } else { post.after };
         assert!(
             post.after == 0 || *in_a_row < enough,
             "S2.30: {in_a_row} deliveries expired, and the worker gets {number}"
         );
-        if let Place::Probing(probe) = place {
+        if let DropPlace::Probing(probe) = place {
             assert!(probe.is_none(), "S2.32: a worker on probation gets {number} before it settled its probe");
             *probe = Some(handed.held);
         }
-        // What has no deadline of its own never expires, but shows that somebody works there.
+        // A delivery without a deadline never expires, but shows that somebody works there.
         let times = times.unwrap_or(Times { asked: now, over: Mono::from_millis(u64::MAX / 2_000) });
-        // What was long on its way over a link was told an end that is later than its owner's: then half of it is needed.
+        // A message that was long on its way over a link has a later deadline than its owner's: then half of it is needed.
         let spent_ms = now.millis_since(times.asked) * if is_far { 2 } else { 1 };
         let fair = handed.deadline_ms.is_some_and(|left| spent_ms < u64::from(left));
         // The lease began when it was handed out, some time before it arrived.
@@ -154,7 +154,7 @@ impl Drops {
     pub(crate) fn settled(&mut self, now: Mono, wire: usize, held: Held) {
         let Some((queue, delivery)) = self.held.remove(&(wire, held)) else { return };
         let Some(standing) = self.standings.get_mut(&(wire, queue.clone())) else { return };
-        if standing.place == Place::Away {
+        if standing.place == DropPlace::Away {
             return;
         }
         let is_old = standing.term != delivery.term;
@@ -165,9 +165,14 @@ impl Drops {
             return;
         }
         standing.in_a_row = 0;
-        if standing.place == Place::Probing(Some(held)) {
-            standing.place = Place::Consumer;
+        if standing.place == DropPlace::Probing(Some(held)) {
+            standing.place = DropPlace::Consumer;
         }
+    }
+
+    /// Somebody else has it, of whom no standing is kept: whatever its caller hears, it hears of that one.
+    pub(crate) fn handed_elsewhere(&mut self, number: u64) {
+        self.settled.remove(&number);
     }
 
     /// The caller of what was written only once has its reply: it was settled in time.
@@ -183,17 +188,17 @@ impl Drops {
     pub(crate) fn stopped(&mut self, now: Mono, post: Post, held: Held, reason: Code) {
         let Some((queue, delivery)) = self.held.remove(&(post.wire, held)) else { return };
         let Some(standing) = self.standings.get_mut(&(post.wire, queue)) else { return };
-        if standing.place == Place::Away {
+        if standing.place == DropPlace::Away {
             return;
         }
-        if let Place::Probing(probe) = &mut standing.place {
+        if let DropPlace::Probing(probe) = &mut standing.place {
             probe.take_if(|probe| *probe == held);
         }
         let is_lease = reason == Code::LeaseExpired;
         if !is_lease && reason != Code::TimedOut {
             return;
         }
-        // What it had before it was dropped counts too, once it is a consumer like others again.
+        // Deliveries from before it was dropped count too, once it is a consumer like others again.
         standing.expired.push((delivery.times.over, now));
         // A settlement may have arrived after the expiry before this one.
         let spoke = standing.settled.last().is_some_and(|last| last.at.plus_millis(ARRIVAL_MS) > delivery.times.over);
@@ -211,7 +216,7 @@ impl Drops {
         let (counted, cleared) = standing.counted(now);
         let enough = if standing.on_probation && !cleared { 1 } else { usize::from(post.after) };
         assert!(counted >= enough, "S2.30: a worker was dropped after {counted} expiries in a row, not {enough}");
-        standing.begin(Place::Away);
+        standing.begin(DropPlace::Away);
         standing.term += 1;
     }
 
@@ -219,7 +224,7 @@ impl Drops {
     /// counts against it only if it has the queue again by then.
     pub(crate) fn lost(&mut self, wire: usize, queue: &QueueName) {
         let standing = self.standings.entry((wire, queue.clone())).or_default();
-        if let Place::Probing(probe) = &mut standing.place {
+        if let DropPlace::Probing(probe) = &mut standing.place {
             *probe = None;
         }
         standing.in_a_row = 0;
@@ -229,12 +234,12 @@ impl Drops {
     /// The broker takes the worker again.
     pub(crate) fn returned(&mut self, wire: usize, queue: &QueueName) {
         let standing = self.standings.entry((wire, queue.clone())).or_default();
-        standing.begin(Place::Probing(None));
+        standing.begin(DropPlace::Probing(None));
         standing.on_probation = true;
     }
 
     /// Whether the worker was dropped from the queue, or is about to be.
     pub(crate) fn is_away(&self, wire: usize, queue: &QueueName) -> bool {
-        self.standings.get(&(wire, queue.clone())).is_some_and(|standing| standing.place == Place::Away)
+        self.standings.get(&(wire, queue.clone())).is_some_and(|standing| standing.place == DropPlace::Away)
     }
 }

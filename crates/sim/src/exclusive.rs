@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_client::core::{Claim, Event};
+use turno_client::core::{Claim, CoreEvent};
 use turno_proto::model::{ConnId, Mono, QueueName};
 
 use crate::rogue::Rogue;
@@ -14,13 +14,13 @@ const SLOTS: u32 = 4;
 /// How often ghosts show that they are alive.
 const GHOST_MS: u64 = 700;
 
-/// What is particular to those who want a queue to themselves.
+/// State of workers of exclusive queues.
 #[derive(Debug, Default)]
 pub(crate) struct Singles {
     claims: BTreeMap<usize, Claim>,
-    /// What each of them was told it has: by peer, life and queue.
+    /// Confirmed holders: by peer, life and queue.
     active: BTreeMap<(usize, u64, QueueName), u64>,
-    /// Who believes to stand in the line for which queue.
+    /// Workers that believe to be standbys, by queue.
     standing: BTreeSet<(usize, QueueName)>,
 }
 
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// What a broker is about to say, and whom it has done with.
+    /// Reads the bytes that a broker is about to write, and the connections that it has closed.
     pub(crate) fn overhear(&mut self, index: usize, dirty: &[ConnId], gone: &[ConnId]) {
         let (broker, fences) = (&self.brokers[index], &mut self.oracle.fences);
         if fences.names.is_empty() {
@@ -96,24 +96,24 @@ impl World {
     }
 
     /// Work comes under the token that the worker knows it has the queue by.
-    pub(crate) fn single_hears(&mut self, index: usize, event: &Event) {
+    pub(crate) fn single_hears(&mut self, index: usize, event: &CoreEvent) {
         if self.claim_of(index) == Claim::Shared {
             return;
         }
         let life = self.peers[index].life;
         match event {
-            Event::Active { queue, token } => {
+            CoreEvent::Active { queue, token } => {
                 self.trace.note(self.now, "active", index as u64, *token);
                 self.singles.active.insert((index, life, queue.clone()), *token);
                 self.singles.standing.remove(&(index, queue.clone()));
             }
-            Event::StandingBy { queue } => {
+            CoreEvent::StandingBy { queue } => {
                 self.trace.note(self.now, "stands by", index as u64, life);
                 self.singles.standing.insert((index, queue.clone()));
             }
-            Event::Replaced { .. } => self.single_ends(index),
-            Event::Disconnect { .. } => self.singles.standing.retain(|(peer, _)| *peer != index),
-            Event::Deliver(handed) => {
+            CoreEvent::Replaced { .. } => self.single_ends(index),
+            CoreEvent::Disconnect { .. } => self.singles.standing.retain(|(peer, _)| *peer != index),
+            CoreEvent::Deliver(handed) => {
                 let known = self.singles.active.get(&(index, life, handed.queue.clone())).copied();
                 assert!(
                     handed.token.is_some() && handed.token == known,
@@ -174,7 +174,7 @@ impl World {
         waits && rogue.will_not_come()
     }
 
-    /// Before the calm ends, every exclusive queue of every broker is somebody's who lives, and anyone who believes to stand in
+    /// Before the calm ends, every exclusive queue of every broker is somebody's who lives, and every worker that believes to stand in
     /// a line does.
     pub(crate) fn await_holders(&mut self, end: Mono) {
         loop {

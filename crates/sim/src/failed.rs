@@ -5,7 +5,7 @@
 pub struct FailedSeed {
     /// The seed.
     pub seed: u64,
-    /// What was wrong: the engine, the oracle, or both.
+    /// The cause: the engine, the oracle, or both.
     pub why: &'static str,
 }
 

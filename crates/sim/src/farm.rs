@@ -1,8 +1,8 @@
 //! Jobs in a world: one broker is the foreman of a few job workers, and somebody submits.
 
-use turno_client::core::Event;
+use turno_client::core::CoreEvent;
 use turno_engine::Input;
-use turno_proto::foreman::{Note, Settings, TaskId, WorkerEvent};
+use turno_proto::foreman::{ForemanSettings, Note, WireTaskId, WorkerEvent};
 use turno_proto::model::Mono;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::TASK_GRACE_MS;
@@ -12,17 +12,17 @@ use crate::disk::Shelf;
 use crate::job_workers::JobWorker;
 use crate::liar::Liar;
 use crate::net::Way;
-use crate::tasks::Heard;
+use crate::tasks::WorkerConnection;
 use crate::world::{Actor, Happening, World};
 
 /// Processors of the worker that can do anything in the calm.
 const LARGE: u16 = 8;
 
-/// Who belongs to it.
+/// The job workers and the boss of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Farm {
     broker: Option<usize>,
-    settings: Settings,
+    settings: ForemanSettings,
     job_workers: Vec<usize>,
     boss: usize,
     /// Somebody is away for longer than the grace of its tasks.
@@ -59,7 +59,7 @@ impl World {
     }
 
     fn add_job_worker(&mut self, broker: usize, procs: u16) {
-        let job_worker = JobWorker::new(format!("hand-{}", self.peers.len()), procs, self.farm.settings);
+        let job_worker = JobWorker::new(format!("work-{}", self.peers.len()), procs, self.farm.settings);
         let peer = self.add_peer(Actor::JobWorker(Box::new(job_worker)), 0, Vec::new(), Some(broker));
         self.farm.job_workers.push(peer);
     }
@@ -116,9 +116,10 @@ impl World {
         true
     }
 
-    /// Bytes vanish on the wire of a worker. Its protocol has no signs of life: the system notices, some time later.
+    /// Bytes vanish on the wire of a job worker, or of a peer with ZMTP 3.0. Its protocol has no signs of life: the system notices, some time later.
     pub(crate) fn hole_shows(&mut self, wire: usize) {
-        if self.wires[wire].dialler.is_none() && self.works_for_jobs(self.wires[wire].peer) {
+        let peer = self.wires[wire].peer;
+        if self.wires[wire].dialler.is_none() && (self.works_for_jobs(peer) || self.is_old_zmq(peer)) {
             let at = self.now.plus_millis(self.rng.range(500, 9_000));
             self.at(at, Happening::Closed { wire, way: Way::ToBroker });
             self.at(at, Happening::Closed { wire, way: Way::ToPeer });
@@ -153,7 +154,7 @@ impl World {
                 for task in tasks {
                     self.trace.note(now, "task starts", task.job << 32 | u64::from(task.task), index as u64);
                     let Actor::JobWorker(job_worker) = &mut self.peers[index].actor else { return };
-                    let heard = Heard { worker: index, since: job_worker.since, flawless, clock };
+                    let heard = WorkerConnection { worker: index, since: job_worker.since, flawless, clock };
                     self.oracle.tasks.starts(&self.oracle.clocks, heard, &task);
                     let at = job_worker.start(now, &task, stormy, &mut self.rng);
                     let (id, attempt) = (task.id(), task.attempt);
@@ -172,7 +173,7 @@ impl World {
                 }
             }
             WorkerEvent::Stopping { max } => {
-                self.trace.note(now, "hand shrinks", index as u64, u64::from(max));
+                self.trace.note(now, "job worker shrinks", index as u64, u64::from(max));
                 self.oracle.tasks.told_to_shrink(index, max);
                 if let Some(job_worker) = self.job_worker_mut(index) {
                     job_worker.stopping(max);
@@ -214,13 +215,13 @@ impl World {
         }
     }
 
-    fn task_ends_at(&mut self, at: Mono, peer: usize, life: u64, id: TaskId, attempt: u32, killed: bool) {
-        let TaskId { job, task } = id;
+    fn task_ends_at(&mut self, at: Mono, peer: usize, life: u64, id: WireTaskId, attempt: u32, killed: bool) {
+        let WireTaskId { job, task } = id;
         self.at(at, Happening::TaskEnds { peer, life, job, task, attempt, killed });
     }
 
     /// A task is over.
-    pub(crate) fn task_ends(&mut self, index: usize, life: u64, id: TaskId, attempt: u32, killed: bool) {
+    pub(crate) fn task_ends(&mut self, index: usize, life: u64, id: WireTaskId, attempt: u32, killed: bool) {
         let now = self.now;
         if self.peers[index].life != life {
             return;
@@ -234,7 +235,7 @@ impl World {
 
     /// A worker exits in order; another process takes its place later.
     fn job_worker_leaves(&mut self, index: usize) {
-        self.trace.note(self.now, "hand leaves", index as u64, 0);
+        self.trace.note(self.now, "job worker leaves", index as u64, 0);
         self.write_out(index);
         self.job_worker_dies(index);
         let peer = &mut self.peers[index];
@@ -295,14 +296,14 @@ impl World {
         }
     }
 
-    pub(crate) fn boss_hears(&mut self, index: usize, event: &Event) {
+    pub(crate) fn boss_hears(&mut self, index: usize, event: &CoreEvent) {
         let (now, stormy) = (self.now, self.stormy);
         match event {
-            Event::Admin { ticket, answer } => match &**answer {
+            CoreEvent::Admin { ticket, answer } => match &**answer {
                 AdminAnswer::Job { job } => self.trace.note(now, "boss hears of a job", ticket.0, job.id.0),
                 _ => self.trace.note(now, "boss is answered", ticket.0, 0),
             },
-            Event::Failed { ticket, code, .. } => self.trace.note(now, "boss is refused", ticket.0, *code as u64),
+            CoreEvent::Failed { ticket, code, .. } => self.trace.note(now, "boss is refused", ticket.0, *code as u64),
             _ => {}
         }
         let peer = &mut self.peers[index];
@@ -320,7 +321,7 @@ impl World {
             let for_good = self.rng.once_in(2);
             let back = self.now.plus_millis(TASK_GRACE_MS + 5_000);
             self.farm.long_absence = true;
-            self.trace.note(self.now, "hand is away", index as u64, u64::from(for_good));
+            self.trace.note(self.now, "job worker is away", index as u64, u64::from(for_good));
             if let Some(job_worker) = self.job_worker_mut(index) {
                 job_worker.not_before = back;
                 job_worker.lost = for_good;
@@ -347,9 +348,9 @@ impl World {
         }
     }
 
-    /// How much longer the calm may take.
+    /// How much longer the calm may take: until the tasks of a worker that is gone, or that lied, count as lost.
     pub(crate) const fn farm_patience_ms(&self) -> u64 {
-        if self.farm.long_absence { TASK_GRACE_MS + 10_000 } else { 0 }
+        if self.farm.long_absence || self.oracle.tasks.lax { TASK_GRACE_MS + 10_000 } else { 0 }
     }
 
     pub(crate) fn farm_is_quiet(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Who has which exclusive queue, judged by the frames between brokers and those who want one.
+//! Holders of exclusive queues, judged by the frames between brokers and workers.
 //!
 //! It hears what a broker reads and what it says, knows from that who consumes a queue and who waits for it, and complains
 //! when two have a queue at once, when a token does not rise, when somebody is passed over, and when an old token opens
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_oracle::ExclusiveQueue;
 use turno_proto::model::{Mono, QueueName};
-use turno_proto::native::{Frame, Word};
+use turno_proto::native::{FencedFrame, Frame, Raw};
 
 use crate::body;
 use crate::frames::{arrive, frames};
@@ -18,7 +18,7 @@ const TICK_MS: u64 = 200;
 
 /// One connection, as far as it is listened to.
 #[derive(Debug)]
-struct Ear {
+struct FenceEar {
     broker: usize,
     /// The beginning of a frame that the broker has not read as a whole.
     partial: Vec<u8>,
@@ -28,8 +28,8 @@ struct Ear {
     handles: BTreeMap<u32, usize>,
     /// CONSUME without an answer: which queue, and whether it alone.
     asked: BTreeMap<u32, (usize, bool)>,
-    /// Queues that it had and leaves, with the token, and the number of the word that says so. What the broker handed out before
-    /// it read that word comes before its answer.
+    /// Queues that it had and leaves, with the token, and the number of the frame that says so. What the broker handed out before
+    /// it read that frame comes before its answer.
     leaving: Vec<(usize, Option<u64>, u32)>,
     /// The broker has done with it.
     gone: bool,
@@ -40,12 +40,12 @@ pub(crate) struct Fences {
     pub(crate) names: Vec<QueueName>,
     /// Brokers are linked: a queue is one worker's alone at all of them.
     pub(crate) linked: bool,
-    ears: BTreeMap<usize, Ear>,
+    ears: BTreeMap<usize, FenceEar>,
     /// By broker and queue.
     places: BTreeMap<(usize, usize), ExclusiveQueue<usize>>,
     /// The last token of each, over all lives of the broker.
     last: BTreeMap<(usize, usize), u64>,
-    /// What each token of a broker is for.
+    /// The queue of each token of a broker.
     tokens: BTreeMap<(usize, u64), usize>,
     /// Replies that came while their token was the last of its queue: by message and token.
     in_time: BTreeSet<(u64, u64)>,
@@ -59,7 +59,7 @@ impl Fences {
     /// A connection of somebody who may want an exclusive queue.
     pub(crate) fn listen(&mut self, wire: usize, broker: usize) {
         let (partial, handles, asked, leaving) = (Vec::new(), BTreeMap::new(), BTreeMap::new(), Vec::new());
-        self.ears.insert(wire, Ear { broker, partial, heard: 0, handles, asked, leaving, gone: false });
+        self.ears.insert(wire, FenceEar { broker, partial, heard: 0, handles, asked, leaving, gone: false });
     }
 
     /// A broker begins a life: nobody has anything.
@@ -131,8 +131,8 @@ impl Fences {
                 self.leaves(wire);
             }
             Frame::Reply { more: false, raw, .. }
-            | Frame::Fenced { word: Word::Reply { more: false, raw, .. }, .. } => {
-                self.reply_comes(broker, raw.bytes);
+            | Frame::Fenced { frame: FencedFrame::Reply { more: false, raw, .. }, .. } => {
+                self.reply_comes(broker, *raw);
             }
             _ => {}
         }
@@ -148,8 +148,8 @@ impl Fences {
     }
 
     /// A worker's reply says itself under which token it was made.
-    fn reply_comes(&mut self, broker: usize, bytes: &[u8]) {
-        let (Some(number), Some(token)) = (body::number_of_answer(bytes), body::token_of_answer(bytes)) else { return };
+    fn reply_comes(&mut self, broker: usize, raw: Raw<'_>) {
+        let (Some(number), Some(token)) = (body::number_of_answer(raw), body::token_of_answer(raw)) else { return };
         let Some(queue) = self.tokens.get(&self.giver_of(broker, token)) else { return };
         if self.last.get(&(broker, *queue)) == Some(&token) {
             self.in_time.insert((number, token));
@@ -159,8 +159,8 @@ impl Fences {
     }
 
     /// A caller has got this as its answer.
-    pub(crate) fn replied(&self, number: u64, bytes: &[u8]) {
-        if let Some(token) = body::token_of_answer(bytes) {
+    pub(crate) fn replied(&self, number: u64, raw: Raw<'_>) {
+        if let Some(token) = body::token_of_answer(raw) {
             assert!(self.in_time.contains(&(number, token)), "I8: {number} was ended under the old token {token}");
         }
     }
@@ -210,7 +210,7 @@ impl Fences {
         let Some(ear) = self.ears.get_mut(&wire) else { return };
         let broker = ear.broker;
         match frame {
-            Frame::Fenced { token, word: Word::Ok { seq } } => {
+            Frame::Fenced { token, frame: FencedFrame::Ok { seq } } => {
                 let (queue, exclusive) = ear.asked.remove(seq).expect("I8: a token that nobody asked for");
                 assert!(exclusive, "I8: a token for one that shares");
                 self.token_rises(broker, queue, *token);
@@ -230,7 +230,7 @@ impl Fences {
                 }
             }
             Frame::QueueAvailable { handle, .. } => {
-                let queue = *ear.handles.get(handle).expect("S2.25: a word about a queue it has no handle of");
+                let queue = *ear.handles.get(handle).expect("S2.25: a message about a queue it has no handle of");
                 self.place(broker, queue).is_told(now, wire);
             }
             Frame::Deliver(deliver) => {
@@ -259,7 +259,7 @@ impl Fences {
         self.granted += 1;
     }
 
-    /// What is kept for somebody is not kept for ever.
+    /// A queue is not kept for a standby for ever.
     pub(crate) fn looks_round(&mut self, now: Mono, broker: usize) {
         let places = self.places.range_mut((broker, 0)..(broker + 1, 0));
         places.for_each(|(_, place)| place.timers_ran(now, TICK_MS + 1, false));

@@ -2,16 +2,16 @@
 //! under the token of then. Told that the queue is free, it often does not come.
 
 use turno_proto::model::{Cost, Delivery, Slots};
-use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, encode};
+use turno_proto::native::{Connect, Deliver, Frame, Register, VERSION, encode};
 
 use crate::body;
 use crate::frames::arrive;
-use crate::oracle::{Oracle, Seen};
+use crate::oracle::{Oracle, SeenDelivery};
 use crate::rng::Rng;
 
 /// Something it was given and has not settled.
 #[derive(Clone, Copy, Debug)]
-struct Owed {
+struct Unsettled {
     delivery: Delivery,
     number: u64,
     token: Option<u64>,
@@ -20,7 +20,7 @@ struct Owed {
 
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
-    owed: Vec<Owed>,
+    unsettled: Vec<Unsettled>,
     inbox: Vec<u8>,
     seq: u32,
     /// It was refused and has not asked since.
@@ -40,7 +40,7 @@ impl Ghost {
         encode(&Frame::Consume { seq: self.next_seq(), handle: 0, exclusive: true }, out);
     }
 
-    /// The connection stands: what it owes from the last one comes first.
+    /// The connection stands: it first settles deliveries of the last one.
     pub(crate) fn connected(&mut self, queue_name: &str, rng: &mut Rng, out: &mut Vec<u8>) {
         self.inbox.clear();
         self.seq = 10;
@@ -53,8 +53,8 @@ impl Ghost {
         ] {
             encode(&frame, out);
         }
-        for owed in std::mem::take(&mut self.owed) {
-            settle(owed, rng.once_in(2), out);
+        for unsettled in std::mem::take(&mut self.unsettled) {
+            settle(unsettled, rng.once_in(2), out);
         }
         self.consume(out);
     }
@@ -62,7 +62,7 @@ impl Ghost {
     /// It takes nothing any more; false if it still holds something.
     pub(crate) const fn will_not_come(&mut self) -> bool {
         self.unwilling = true;
-        self.owed.is_empty()
+        self.unsettled.is_empty()
     }
 
     /// It is alive, and asks again now and then.
@@ -111,26 +111,26 @@ impl Ghost {
         out: &mut Vec<u8>,
     ) {
         let Deliver { id, delivery, attempt, token, wants_reply, .. } = *deliver;
-        let number = body::number(deliver.raw.bytes);
+        let number = body::number(deliver.raw);
         if deliver.cost == Cost::Broadcast {
             oracle.broadcasts.handed(number, None, wants_reply);
         } else {
-            oracle.handed(number, Seen { queue, id, life, delivery, attempt });
+            oracle.handed(number, SeenDelivery { queue, id, life, delivery, attempt });
         }
-        let owed = Owed { delivery, number: number.unwrap_or(0), token, wants_reply };
+        let unsettled = Unsettled { delivery, number: number.unwrap_or(0), token, wants_reply };
         if rng.once_in(4) {
-            return self.owed.push(owed);
+            return self.unsettled.push(unsettled);
         }
         oracle.letters.done(id);
-        settle(owed, true, out);
+        settle(unsettled, true, out);
     }
 }
 
 /// With its token, or with nothing but the delivery's number.
-fn settle(owed: Owed, fenced: bool, out: &mut Vec<u8>) {
-    let Owed { delivery, number, token, wants_reply } = owed;
-    let answer = body::answer_under(number, token);
-    let raw = Raw { headers: false, bytes: &answer };
+fn settle(unsettled: Unsettled, fenced: bool, out: &mut Vec<u8>) {
+    let Unsettled { delivery, number, token, wants_reply } = unsettled;
+    let answer = body::answer_payload(number, token);
+    let raw = body::raw(&answer);
     let frame = if wants_reply {
         Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw }
     } else {

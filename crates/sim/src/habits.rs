@@ -1,5 +1,5 @@
-//! What the brokers of a world are set to: leases, how much of a backlog they keep in memory, how much memory there is for it,
-//! and how much they do at a time. And who works for them.
+//! Settings of the brokers of a world: leases, how much of a backlog they keep in memory, how much memory there is for it,
+//! and how much they do at a time. And their workers.
 
 use std::num::NonZeroUsize;
 
@@ -18,7 +18,7 @@ pub(crate) struct Habits {
     load_bytes: Option<u64>,
     /// In every other world: so few messages are ended or given back at a time that the rest has to wait.
     portion: Option<NonZeroUsize>,
-    /// In every fourth world: all workers consume all queues, and so share a shared rota where there are shared rotas.
+    /// In every fourth world: all workers consume all queues, and so are in one shared rota where there are shared rotas.
     pub(crate) alike: bool,
     /// In every fourth world: one worker dies soon after it was given something, again and again.
     pub(crate) fragile: bool,

@@ -1,6 +1,6 @@
-//! What comes out of a peer's core: the wish for a connection, work, and word about the peer itself.
+//! Events of a peer's core: the wish for a connection, work, and events about the peer itself.
 
-use turno_client::core::{Event, Handed};
+use turno_client::core::{CoreEvent, Handed};
 use turno_proto::model::{Code, Cost};
 
 use crate::body;
@@ -8,27 +8,27 @@ use crate::drops::{Post, drop_after};
 use crate::net::{Way, Wire};
 use crate::world::{Actor, Happening, World, broker_of};
 
-/// What a broker says is at a peer by then, if nothing holds up its connection.
+/// A broker's frame is at a peer by then, if nothing holds up its connection.
 const ON_ITS_WAY_MS: u64 = 100;
 
 impl World {
-    /// What a peer's core says, to anyone who it is for.
-    pub(crate) fn peer_event(&mut self, index: usize, event: &Event) {
+    /// Passes the events of a peer's core to their addressees.
+    pub(crate) fn peer_event(&mut self, index: usize, event: &CoreEvent) {
         let (now, life) = (self.now, self.peers[index].life);
         self.single_hears(index, event);
         match event {
-            Event::Connect { address } => self.dial(index, life, broker_of(address)),
-            Event::Disconnect { .. } => {
+            CoreEvent::Connect { address } => self.dial(index, life, broker_of(address)),
+            CoreEvent::Disconnect { .. } => {
                 if let Some(wire) = self.peers[index].wire.take() {
                     self.peers[index].out.clear();
                     self.close(wire, Way::ToBroker);
                 }
             }
-            Event::Deliver(handed) => {
+            CoreEvent::Deliver(handed) => {
                 self.trace.note(now, "handed", index as u64, handed.id.serial());
                 let peer = &mut self.peers[index];
                 let wire = peer.wire.expect("I4: work comes over a connection");
-                let number = body::number(&handed.payload.bytes);
+                let number = body::number(body::raw(&handed.payload));
                 if handed.cost == Cost::Broadcast {
                     self.oracle.broadcasts.handed(number, Some(wire), handed.wants_reply);
                 } else if let Some(number) = number {
@@ -38,6 +38,7 @@ impl World {
                     self.oracle.drops.handed(now, post, number, (handed, is_far), times);
                 }
                 self.judge_holders(wire, handed);
+                self.judge_pulled(index, wire, number);
                 self.judge_time(index, wire, handed);
                 let source = self.oracle.crossings.source_of(handed.id, handed.attempt, handed.held.delivery());
                 let link = source.and_then(|source| source.link).filter(|_| handed.cost != Cost::Broadcast);
@@ -68,8 +69,8 @@ impl World {
                 let peer = &mut self.peers[index];
                 if let (Actor::Worker(worker), Some(core)) = (&mut peer.actor, &mut peer.core) {
                     match event {
-                        Event::Registered => worker.set_registered(true),
-                        Event::Lost { .. } => worker.set_registered(false),
+                        CoreEvent::Registered => worker.set_registered(true),
+                        CoreEvent::Lost { .. } => worker.set_registered(false),
                         _ => worker.stop(core, event),
                     }
                 }
@@ -88,7 +89,18 @@ impl World {
         assert!(served <= 1, "I2: {} is at {served} workers as attempt {}", handed.id, handed.attempt);
     }
 
-    /// What a broker has just handed out was still worth it. Over links its owner knows when its time is over, and others hear of
+    /// A message that was written to a PULL socket is given to nobody else (I2).
+    fn judge_pulled(&self, index: usize, wire: usize, number: Option<u64>) {
+        let woke_ms = self.now.millis_since(self.peers[index].asleep_until);
+        let pulled = number.and_then(|number| self.oracle.zmq.pulled_at(number, self.wires[wire].life));
+        let is_prompt = self.wires[wire].was_never_held_up() && woke_ms > ON_ITS_WAY_MS;
+        if let Some(pulled) = pulled.filter(|_| is_prompt && self.zmq.broker == Some(self.wires[wire].broker)) {
+            let since_ms = self.now.millis_since(pulled);
+            assert!(since_ms <= ON_ITS_WAY_MS, "I2: {number:?} was written to a PULL socket {since_ms} ms ago");
+        }
+    }
+
+    /// A delivery was not expired when it went out. Over links its owner knows when its time is over, and others hear of
     /// that later.
     fn judge_time(&self, index: usize, wire: usize, handed: &Handed) {
         let woke_ms = self.now.millis_since(self.peers[index].asleep_until);
@@ -107,11 +119,11 @@ impl World {
         })
     }
 
-    /// What a worker's connection says of the worker itself.
-    fn worker_event(&mut self, index: usize, wire: usize, event: &Event) {
+    /// Handles an event about the worker itself.
+    fn worker_event(&mut self, index: usize, wire: usize, event: &CoreEvent) {
         let (now, post) = (self.now, self.post(wire));
         match event {
-            Event::CancelDelivery { held, reason } => {
+            CoreEvent::CancelDelivery { held, reason } => {
                 self.trace.note(now, "told to stop", index as u64, *reason as u64);
                 if let Actor::Worker(worker) = &self.peers[index].actor
                     && let Some(number) = worker.number_of(*held)
@@ -120,21 +132,23 @@ impl World {
                 }
                 self.oracle.drops.stopped(now, post, *held, *reason);
             }
-            Event::Dropped { queue, reason: Code::Dropped, .. } => {
+            CoreEvent::Dropped { queue, reason: Code::Dropped, .. } => {
                 self.trace.note(now, "dropped", index as u64, wire as u64);
                 self.oracle.drops.dropped(now, post, queue);
             }
             // It lost its own queue to one at another broker.
-            Event::Dropped { queue, .. } => self.oracle.drops.lost(wire, queue),
-            Event::Returned { queue } if self.oracle.drops.is_away(wire, queue) => {
+            CoreEvent::Dropped { queue, .. } => self.oracle.drops.lost(wire, queue),
+            CoreEvent::Returned { queue } if self.oracle.drops.is_away(wire, queue) => {
                 self.oracle.drops.returned(wire, queue)
             }
             // One that wants a queue to itself is told that it has it.
-            Event::Active { queue, .. } if self.oracle.drops.is_away(wire, queue) => {
+            CoreEvent::Active { queue, .. } if self.oracle.drops.is_away(wire, queue) => {
                 self.oracle.drops.returned(wire, queue);
             }
             // It had lost it to one at another broker, if it had it before.
-            Event::Active { queue, .. } | Event::StandingBy { queue } if !self.oracle.drops.is_away(wire, queue) => {
+            CoreEvent::Active { queue, .. } | CoreEvent::StandingBy { queue }
+                if !self.oracle.drops.is_away(wire, queue) =>
+            {
                 self.oracle.drops.lost(wire, queue);
             }
             _ => {}

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use turno_proto::foreman::{Counts, Settings, StatusUpdate, Task, TaskId, Worker};
+use turno_proto::foreman::{Counts, ForemanSettings, StatusUpdate, Task, WireTaskId, Worker};
 use turno_proto::model::Mono;
 
 use crate::rng::Rng;
@@ -21,8 +21,8 @@ pub(crate) struct Doing {
 
 /// The end of a task that nobody has confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) id: TaskId,
+pub(crate) struct ReportedEnd {
+    pub(crate) id: WireTaskId,
     pub(crate) attempt: u32,
     pub(crate) success: bool,
 }
@@ -31,19 +31,19 @@ pub(crate) struct Said {
 pub(crate) struct JobWorker {
     name: String,
     procs: u16,
-    settings: Settings,
+    settings: ForemanSettings,
     worker: Worker,
     /// The beginning of a frame that has not arrived as a whole.
     inbox: Vec<u8>,
-    running: BTreeMap<TaskId, Doing>,
-    unreported: VecDeque<Said>,
+    running: BTreeMap<WireTaskId, Doing>,
+    unreported: VecDeque<ReportedEnd>,
     /// Processors it may have busy, as far as it was told.
     max: u16,
     /// When its connection began.
     pub(crate) since: Mono,
     /// It dials nobody before that.
     pub(crate) not_before: Mono,
-    /// It has said its last word.
+    /// It has ended.
     pub(crate) leaves: bool,
     /// Its process is gone, for now or for good.
     pub(crate) over: bool,
@@ -52,7 +52,7 @@ pub(crate) struct JobWorker {
 }
 
 impl JobWorker {
-    pub(crate) fn new(name: String, procs: u16, settings: Settings) -> Self {
+    pub(crate) fn new(name: String, procs: u16, settings: ForemanSettings) -> Self {
         Self {
             worker: begin(&name, procs, settings),
             name,
@@ -138,10 +138,10 @@ impl JobWorker {
     }
 
     /// That attempt is over, by itself or because somebody ended it.
-    pub(crate) fn end(&mut self, now: Mono, id: TaskId, attempt: u32, killed: bool) -> Option<Said> {
+    pub(crate) fn end(&mut self, now: Mono, id: WireTaskId, attempt: u32, killed: bool) -> Option<ReportedEnd> {
         let doing = self.running.get(&id).copied().filter(|doing| doing.attempt == attempt)?;
         self.running.remove(&id);
-        let said = Said { id, attempt, success: doing.success && !killed };
+        let said = ReportedEnd { id, attempt, success: doing.success && !killed };
         self.unreported.push_back(said);
         let exit_code = Some(i32::from(!said.success)).filter(|_| !killed);
         let signal = killed.then_some(15);
@@ -159,12 +159,12 @@ impl JobWorker {
         Some(said)
     }
 
-    pub(crate) fn running(&self, id: TaskId) -> Option<Doing> {
+    pub(crate) fn running(&self, id: WireTaskId) -> Option<Doing> {
         self.running.get(&id).copied()
     }
 
     /// The foreman has it.
-    pub(crate) fn reported(&mut self, id: TaskId) -> Said {
+    pub(crate) fn reported(&mut self, id: WireTaskId) -> ReportedEnd {
         let at = self.unreported.iter().position(|said| said.id == id);
         let said = at.and_then(|at| self.unreported.remove(at));
         said.unwrap_or_else(|| panic!("I19: the end of {id:?} is confirmed to {}, which never said it", self.name))
@@ -195,13 +195,13 @@ impl JobWorker {
         self.max == 0 && !self.over
     }
 
-    /// What it still has, in words.
+    /// Its remaining tasks, as text.
     pub(crate) fn unrest(&self) -> String {
         let (running, unreported) = (self.running.len(), self.unreported.len());
         format!("{}: {running} run, {unreported} unreported, {:?}", self.name, self.worker.state())
     }
 }
 
-fn begin(name: &str, procs: u16, settings: Settings) -> Worker {
+fn begin(name: &str, procs: u16, settings: ForemanSettings) -> Worker {
     Worker::new(name, name, procs, settings).expect("few processors")
 }

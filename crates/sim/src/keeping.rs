@@ -35,10 +35,11 @@ impl World {
         let config = Config { broker: format!("broker-{index}"), heartbeat_ms: 1_000, ..Config::of(&limits) };
         let frame_bytes_max = config.frame_bytes_max;
         let Some(engine_handle) = self.open_store(index, settings) else { return self.restart_later(index) };
-        let broker = &mut self.brokers[index];
         let mut board = Connections::with_engine(engine_handle, limits, config);
         let room = usize::try_from(128 + run % 4 * 256).expect("small");
         board.set_event_limits(EventLimits { room, waiting: 4 * room });
+        self.open_endpoints(index, &mut board);
+        let broker = &mut self.brokers[index];
         broker.board = Some(board);
         broker.wakes = None;
         broker.drains_until = None;
@@ -49,6 +50,7 @@ impl World {
         self.greet_links(index, frame_bytes_max);
         self.oracle.fences.broker_starts(index);
         self.oracle.topics.broker_starts(index);
+        self.oracle.zmq.broker_starts(index);
         self.oracle.crossings.broker_starts(now, index);
         self.trace.note(now, "broker starts", index as u64, run);
         self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
@@ -86,6 +88,7 @@ impl World {
                 None
             }
             Ok((engine, keeper, truth)) => {
+                self.oracle.found(&truth);
                 self.oracle.letters.reopened(&self.oracle.clocks, broker.run, &truth);
                 self.oracle.judge_owner(&truth);
                 let run = broker.run;
@@ -108,7 +111,7 @@ impl World {
         self.at(back, Happening::BrokerStarts { broker: index });
     }
 
-    /// What the engine wants stored goes to the committer, which takes it when it is done with the last batch.
+    /// Passes changes to the committer, which takes them when it is done with the last batch.
     pub(crate) fn keep(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
         let (Some(board), Some(shelf)) = (&mut broker.board, &broker.shelf) else { return };
@@ -210,7 +213,7 @@ impl World {
     }
 }
 
-/// What the ids of messages of that life name.
+/// The run number in message ids of that life.
 const fn run_of(broker: usize, life: u64) -> u64 {
     (broker as u64) << 32 | life
 }

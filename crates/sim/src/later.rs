@@ -20,13 +20,13 @@ pub(crate) const LATER: u64 = 1 << 50;
 /// Longer than clocks and sweeps need.
 const MARGIN_MS: u64 = 60_000;
 
-/// What is told to the client and is no message of the oracle's.
+/// Whether a ticket is not one of the oracle's messages.
 pub(crate) const fn is_later(ticket: Ticket) -> bool {
     ticket.0 >= LATER
 }
 
 impl World {
-    /// I21: anyone who needs all slots of a worker is not passed by for ever by those that need one, in another queue.
+    /// I21: a message that needs all slots of a worker is not passed by for ever by those that need one, in another queue.
     pub(crate) fn crowd_out(&mut self) {
         if !self.links.is_empty() {
             return;

@@ -2,7 +2,7 @@
 //! they had never had it.
 
 use crate::net::{Way, Wire};
-use crate::order::Place;
+use crate::order::QueuePlace;
 use crate::world::{Actor, Happening, World};
 
 impl World {
@@ -34,17 +34,17 @@ impl World {
     }
 
     /// The queues that the peer at that wire takes work from.
-    fn places_of(&self, wire: usize) -> impl Iterator<Item = Place> + use<> {
+    fn places_of(&self, wire: usize) -> impl Iterator<Item = QueuePlace> + use<> {
         let Wire { peer, broker, life, .. } = self.wires[wire];
         let queues: Vec<usize> = match self.peers.get(peer).map(|peer| (&peer.actor, &peer.queues)) {
-            Some((Actor::Worker(_), names)) => (self.queues.iter().enumerate())
+            Some((Actor::Worker(_) | Actor::Zmq(_), names)) => (self.queues.iter().enumerate())
                 .filter(|(_, queue)| names.contains(queue))
                 .map(|(queue, _)| queue)
                 .collect(),
             Some((Actor::Rogue(rogue), _)) => vec![rogue.queue()],
             _ => Vec::new(),
         };
-        queues.into_iter().map(move |queue| Place { broker, life, queue })
+        queues.into_iter().map(move |queue| QueuePlace { broker, life, queue })
     }
 
     /// It goes; another process takes its place.

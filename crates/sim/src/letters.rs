@@ -1,4 +1,4 @@
-//! What is known of each message by its id: who was told that it is stored, when it was handed out, how it ended.
+//! Each message by its id: whether it was confirmed as stored, when it was delivered, how it ended.
 //!
 //! A broker with a store has several lives, and its messages outlive them. What they may and may not do is judged here:
 //! nothing that was confirmed as stored on disk is lost (I1), and nothing is handed out more often than allowed (I2).
@@ -9,7 +9,7 @@ use turno_proto::model::MessageId;
 
 use crate::clocks::{Clocks, Span};
 
-/// What a store really holds, read without the broker's help.
+/// The contents of a store, read without the broker's help.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Truth {
     /// The number that the ids of its messages share.
@@ -20,8 +20,8 @@ pub(crate) struct Truth {
     pub(crate) marked: BTreeSet<u64>,
     /// Those that are dead letters.
     pub(crate) dead: BTreeSet<u64>,
-    /// The numbers that their bodies say.
-    pub(crate) numbers: BTreeSet<u64>,
+    /// The numbers that their bodies say, by serial.
+    pub(crate) numbers: BTreeMap<u64, u64>,
 }
 
 /// One way through a broker: what was handed out, in which of its lives, as which attempt.
@@ -55,6 +55,10 @@ pub(crate) struct Letters {
     returnable: BTreeSet<(u64, MessageId)>,
     /// A worker did it and said so.
     done: BTreeSet<MessageId>,
+    /// The same of workers that are not told ids, by the number of the message.
+    done_numbers: BTreeSet<u64>,
+    /// The numbers of messages, by run and serial, as far as a disk or a sender has told.
+    numbers: BTreeMap<(u64, u64), u64>,
     /// Dead letters that a broker found on its disk, and the first life that did.
     dead: BTreeMap<(u64, u64), u64>,
 }
@@ -62,6 +66,7 @@ pub(crate) struct Letters {
 impl Letters {
     /// A sender heard that its message is on disk.
     pub(crate) fn told(&mut self, number: u64, id: MessageId, worth: Option<Span>) {
+        self.numbers.insert((id.run(), id.serial()), number);
         let before = self.told.insert(id, Told { number, worth });
         assert!(before.is_none(), "I1: two messages were stored under one id");
     }
@@ -118,8 +123,27 @@ impl Letters {
         self.done.insert(id);
     }
 
+    /// The same of a worker that was not told its id.
+    pub(crate) fn done_number(&mut self, number: u64) {
+        self.done_numbers.insert(number);
+    }
+
     pub(crate) fn is_done(&self, id: MessageId) -> bool {
-        self.done.contains(&id)
+        let number = self.numbers.get(&(id.run(), id.serial())).filter(|_| is_durable(id));
+        self.done.contains(&id) || number.is_some_and(|number| self.done_numbers.contains(number))
+    }
+
+    /// Whether a worker that was not told its id has done it.
+    pub(crate) fn is_number_done(&self, number: u64) -> bool {
+        self.done_numbers.contains(&number)
+    }
+
+    /// A message is on a disk. `is_stored`: nobody was told so, and it is a promise all the same.
+    pub(crate) fn found(&mut self, run: u64, serial: u64, number: u64, is_stored: bool) {
+        self.numbers.insert((run, serial), number);
+        if is_stored {
+            self.told.entry(MessageId::new(run, serial, u32::MAX)).or_insert(Told { number, worth: None });
+        }
     }
 
     /// A broker came back to its disk. What it does not find there is lost: nobody's promise may be among it.
@@ -127,7 +151,7 @@ impl Letters {
         let Truth { run, messages, marked, dead, .. } = truth;
         for (id, told) in self.told.iter().filter(|(id, _)| id.run() == *run) {
             let expired = told.worth.is_some_and(|worth| clocks.may_be_over(clocks.broker_of(id.run()), worth));
-            let over = self.done.contains(id) || expired;
+            let over = self.is_done(*id) || self.is_number_done(told.number) || expired;
             let there = messages.contains(&id.serial());
             let Told { number, worth } = told;
             assert!(

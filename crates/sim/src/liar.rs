@@ -1,7 +1,9 @@
 //! A job worker that speaks frames by hand and lies: it lists tasks it does not have, reports the ends of others' tasks,
 //! of old attempts and everything twice, refuses what it has room for, and answers nothing at all.
 
-use turno_proto::foreman::{Counts, ErrorCode, Frame, Hello, Running, StatusUpdate, TaskId, decode, encode, split};
+use turno_proto::foreman::{
+    Counts, ErrorCode, ForemanFrame, Hello, Running, StatusUpdate, WireTaskId, decode, encode, split,
+};
 
 use crate::rng::Rng;
 
@@ -15,8 +17,8 @@ pub(crate) struct Liar {
     pub(crate) out: Vec<u8>,
     /// Its next number; even ones are a worker's.
     next: u32,
-    /// What it was given, on any connection.
-    given: Vec<(TaskId, u32)>,
+    /// Tasks that it was given, on any connection.
+    given: Vec<(WireTaskId, u32)>,
     /// It has nothing, wants nothing, and says so.
     repents: bool,
 }
@@ -41,23 +43,23 @@ impl Liar {
         self.next = 2;
         let mut running: Vec<Running> = Vec::new();
         for _ in 0..if self.repents { 0 } else { rng.range(0, 6) } {
-            let (TaskId { job, task }, attempt) = self.some_task(rng);
+            let (WireTaskId { job, task }, attempt) = self.some_task(rng);
             running.push(Running { job, task, attempt, procs: 1 });
         }
         running.sort_by_key(|running| (running.job, running.task));
         running.dedup_by_key(|running| (running.job, running.task));
         let num_procs = if self.repents { 0 } else { PROCS };
         let hello = Hello { num_procs, running, name: self.name.clone(), id: self.name.clone(), ..Hello::default() };
-        encode(&Frame::Hello { seq: 0, hello: Some(hello) }, &mut self.out);
+        encode(&ForemanFrame::Hello { seq: 0, hello: Some(hello) }, &mut self.out);
     }
 
     /// One of its own, or one that it knows nothing of.
-    fn some_task(&self, rng: &mut Rng) -> (TaskId, u32) {
+    fn some_task(&self, rng: &mut Rng) -> (WireTaskId, u32) {
         if !self.given.is_empty() && rng.once_in(2) {
             return self.given[rng.index(self.given.len())];
         }
         let small = |number: u64| u32::try_from(number).expect("small");
-        (TaskId { job: rng.range(0, 9), task: small(rng.range(0, 14)) }, small(rng.range(0, 4)))
+        (WireTaskId { job: rng.range(0, 9), task: small(rng.range(0, 14)) }, small(rng.range(0, 4)))
     }
 
     /// Says something from time to time.
@@ -66,16 +68,16 @@ impl Liar {
             return;
         }
         for _ in 0..rng.range(0, 3) {
-            let (TaskId { job, task }, attempt) = self.some_task(rng);
+            let (WireTaskId { job, task }, attempt) = self.some_task(rng);
             let attempt = attempt.saturating_sub(u32::from(rng.once_in(4)));
             let update = StatusUpdate { job, task, attempt, success: rng.once_in(2), ..StatusUpdate::default() };
             for _ in 0..rng.range(1, 3) {
-                encode(&Frame::Update { seq: self.next, update: update.clone() }, &mut self.out);
+                encode(&ForemanFrame::Update { seq: self.next, update: update.clone() }, &mut self.out);
                 self.next += 2;
             }
         }
         if rng.once_in(12) {
-            encode(&Frame::Reset { seq: self.next, last: 0 }, &mut self.out);
+            encode(&ForemanFrame::Reset { seq: self.next, last: 0 }, &mut self.out);
             self.next = 0;
         } else if rng.once_in(12) {
             self.greet(rng);
@@ -95,29 +97,32 @@ impl Liar {
         self.inbox = inbox[used..].to_vec();
     }
 
-    fn take(&mut self, frame: Frame, rng: &mut Rng) {
+    fn take(&mut self, frame: ForemanFrame, rng: &mut Rng) {
         let seq = frame.seq();
         let counts = Counts { nrun: 1, nproc: PROCS - 1 };
         self.next = self.next.max((seq + 1).next_multiple_of(2));
         let answer = match frame {
-            Frame::Ok { .. } | Frame::Error { .. } | Frame::Hello { .. } | Frame::Update { .. } => return,
-            Frame::Reset { .. } => {
-                encode(&Frame::Reset { seq, last: 0 }, &mut self.out);
+            ForemanFrame::Ok { .. }
+            | ForemanFrame::Error { .. }
+            | ForemanFrame::Hello { .. }
+            | ForemanFrame::Update { .. } => return,
+            ForemanFrame::Reset { .. } => {
+                encode(&ForemanFrame::Reset { seq, last: 0 }, &mut self.out);
                 return self.greet(rng);
             }
-            Frame::Job { tasks, .. } => match rng.range(0, 6) {
+            ForemanFrame::Job { tasks, .. } => match rng.range(0, 6) {
                 0 => return,
-                1 => Frame::Error { seq, code: ErrorCode::NoProcs, arg0: counts.to_word() },
-                2 => Frame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 },
+                1 => ForemanFrame::Error { seq, code: ErrorCode::NoProcs, arg0: counts.to_word() },
+                2 => ForemanFrame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 },
                 _ => {
                     self.given.extend(tasks.iter().map(|task| (task.id(), task.attempt)));
-                    Frame::Ok { seq, counts }
+                    ForemanFrame::Ok { seq, counts }
                 }
             },
-            Frame::Cancel { .. } | Frame::Stop { .. } => match rng.range(0, 4) {
+            ForemanFrame::Cancel { .. } | ForemanFrame::Stop { .. } => match rng.range(0, 4) {
                 0 => return,
-                1 => Frame::Error { seq, code: ErrorCode::NoSuchJob, arg0: 0 },
-                _ => Frame::Ok { seq, counts },
+                1 => ForemanFrame::Error { seq, code: ErrorCode::NoSuchJob, arg0: 0 },
+                _ => ForemanFrame::Ok { seq, counts },
             },
         };
         encode(&answer, &mut self.out);

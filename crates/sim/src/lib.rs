@@ -1,6 +1,6 @@
 //! Many clients, workers and brokers on one seeded clock, in bad weather.
 //!
-//! Everything that decides is the real thing: the engine, the connections with its codec and sessions, the core of
+//! Everything that decides is the real thing: the engine, the broker's `Connections` with codec and sessions, the core of
 //! the client, the store with its committer. Only sockets, disks, clocks and chance are ours. A run is a storm, with faults of every kind, and then a
 //! calm in which everything must come to its end. An oracle beside the system knows what was asked and complains
 //! at the first thing that cannot be. The same seed always gives the same run.
@@ -52,6 +52,7 @@ mod visit;
 mod weather;
 mod worker;
 mod world;
+mod zmq;
 
 pub use engines::ENGINE_SEEDS;
 pub use failed::{FailedSeed, failed_seeds};
@@ -91,12 +92,26 @@ pub struct Outcome {
     pub crossed: u64,
     /// Publications that came round a ring.
     pub came_round: u64,
+    /// Messages that brokers said to ZeroMQ peers.
+    pub zmq: u64,
 }
 
 impl AddAssign for Outcome {
     fn add_assign(&mut self, other: Self) {
-        let Self { hash, steps, answered, failed, tokens, fenced_off, tasks, events, dropped, crossed, came_round } =
-            other;
+        let Self {
+            hash,
+            steps,
+            answered,
+            failed,
+            tokens,
+            fenced_off,
+            tasks,
+            events,
+            dropped,
+            crossed,
+            came_round,
+            zmq,
+        } = other;
         self.hash ^= hash;
         self.steps += steps;
         self.answered += answered;
@@ -108,29 +123,30 @@ impl AddAssign for Outcome {
         self.dropped += dropped;
         self.crossed += crossed;
         self.came_round += came_round;
+        self.zmq += zmq;
     }
 }
 
-/// What many runs came to.
+/// The summary of many runs.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { steps, answered, tokens, fenced_off, tasks, events, dropped, crossed, came_round, .. } = self;
+        let Self { steps, answered, tokens, fenced_off, tasks, events, dropped, crossed, came_round, zmq, .. } = self;
         write!(
             f,
             "{steps} events, {answered} answers, {tokens} tokens ({fenced_off} replies under old ones), {tasks} tasks, \
-             {events} events told ({dropped} left out), {crossed} crossings, {came_round} publications that came round"
+             {events} events told ({dropped} left out), {crossed} crossings, {came_round} publications that came round, {zmq} messages to ZeroMQ peers"
         )
     }
 }
 
-/// What was wrong with a run.
+/// The violation of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The seed that shows it again.
     pub seed: u64,
     /// The event it showed at.
     pub step: u64,
-    /// What cannot be.
+    /// The broken rule.
     pub what: String,
     /// The last events before it.
     pub last: String,
@@ -170,6 +186,7 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
         world.settle();
         world.go_round();
         world.publish_to_all();
+        world.zmq_goes_round();
         world.crowd_out();
         world.look_after_queues();
         world.send_again_later();
@@ -188,12 +205,13 @@ pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
             dropped: world.oracle.topics.dropped,
             crossed: world.oracle.crossings.count,
             came_round: 0,
+            zmq: world.oracle.zmq.count,
         }),
         Err(panic) => Err(violation(seed, world.steps, &*panic, &world.trace)),
     }
 }
 
-/// What a panic says.
+/// Makes a violation of a panic.
 fn violation(seed: u64, step: u64, panic: &(dyn Any + Send), trace: &Trace) -> Violation {
     let text = panic.downcast_ref::<String>().cloned();
     let what = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));

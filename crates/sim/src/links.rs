@@ -10,7 +10,7 @@ use turno_engine::{Input, Settings as EngineSettings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, limits};
-use turno_proto::native::{Credentials, Identity, Secret};
+use turno_proto::native::{GreetingCredentials, Identity, Secret};
 
 use crate::net::{End, Way, Wire};
 use crate::rng::Rng;
@@ -30,9 +30,9 @@ const STOP_MS: u64 = 2_000;
 /// The links of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    /// Whom each broker dials when it starts; empty if there are no links in this world.
+    /// Brokers that each broker dials when it starts; empty if there are no links in this world.
     configured: Vec<BTreeSet<usize>>,
-    /// Whom each of them wants to be linked with now.
+    /// Brokers that each of them wants to be linked with now.
     wanted: Vec<BTreeSet<usize>>,
     secret: bool,
     /// All brokers know the order in which they are home to exclusive queues.
@@ -136,7 +136,7 @@ impl World {
         if self.links.is_empty() { steps } else { steps * STORM }
     }
 
-    /// What is special to this world: how brokers are set, and what they know of links.
+    /// Applies the settings of this world to those of a broker.
     pub(crate) fn engine_settings(&mut self, index: usize, mut settings: EngineSettings) -> EngineSettings {
         self.habits.apply(&mut settings);
         if !self.links.is_empty() {
@@ -160,7 +160,7 @@ impl World {
         let (broker, name, program) = (self.broker_id(index), name_of(index), String::new());
         let identity = Identity { broker, name, program, frame_bytes_max };
         let Some(board) = &mut self.brokers[index].board else { return };
-        board.set_links(LinkSettings { credentials: Credentials::new(identity, secret), nonces });
+        board.set_links(LinkSettings { credentials: GreetingCredentials::new(identity, secret), nonces });
     }
 }
 
@@ -288,7 +288,7 @@ impl World {
         self.pump_broker(broker);
     }
 
-    /// What a broker is about to say, and whom it has done with.
+    /// Reads the bytes that a broker is about to write, and the connections that it has closed.
     pub(crate) fn tap(&mut self, index: usize, dirty: &[ConnId], gone: &[ConnId]) {
         if self.links.is_empty() {
             return;

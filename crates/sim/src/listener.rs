@@ -1,26 +1,26 @@
-//! Those who publish and listen, with the client's real core: also over reconnects, too slowly, and by fetching.
+//! Publishers and subscribers with the client's real core: also over reconnects, too slowly, and by fetching.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use turno_client::core::{Core, Event, Ticket};
+use turno_client::core::{Core, CoreEvent, Ticket};
 use turno_proto::model::admin::AdminCall;
-use turno_proto::model::{Filter, Mono, Payload, Topic};
+use turno_proto::model::{Filter, Mono, Topic};
 
 use crate::body;
 use crate::net::Wire;
 use crate::rng::Rng;
-use crate::topics::{Said, Topics};
+use crate::topics::{TopicOutput, Topics};
 use crate::world::{Actor, World};
 
 /// Subscriptions of one of them.
 const SUBSCRIPTIONS_MAX: usize = 4;
 /// In the calm all is told in this time: some connections are very narrow.
 const CALM_MS: u64 = 30_000;
-/// What all of them publish about.
-const TOPICS: [&str; 6] = ["t.a.x", "t.a.y", "t.b.x", "t.b.y", "t.c", "u"];
+/// The topics of all events.
+pub(crate) const TOPICS: [&str; 6] = ["t.a.x", "t.a.y", "t.b.x", "t.b.y", "t.c", "u"];
 const PATTERNS: [&str; 8] = ["t.a.x", "t.b.y", "t.*.x", "t.a.*", "t.>", ">", "*", "t.a.>"];
-const PREFIXES: [&str; 4] = ["", "t.", "t.a", "t.b.x"];
+pub(crate) const PREFIXES: [&str; 4] = ["", "t.", "t.a", "t.b.x"];
 
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
@@ -33,7 +33,7 @@ pub(crate) struct Listener {
     untold: bool,
     /// The connection it hears from, and how much of what was said there.
     heard: Option<(usize, usize)>,
-    /// What it heard since somebody last looked.
+    /// Events that it got since the last look.
     events: BTreeSet<u64>,
     missed: u64,
     subscribed: BTreeSet<u64>,
@@ -109,7 +109,7 @@ impl Listener {
         if confirm {
             self.unconfirmed.insert(number);
         }
-        core.publish(now, Ticket(number), topic, Payload::body(body::of(number)), confirm);
+        core.publish(now, Ticket(number), topic, body::payload(number), confirm);
     }
 
     /// A new process has no subscriptions and had no connection.
@@ -123,30 +123,30 @@ impl Listener {
     }
 
     /// Hears something over that connection.
-    pub(crate) fn hear(&mut self, wire: Option<usize>, event: &Event, topics: &Topics) {
+    pub(crate) fn hear(&mut self, wire: Option<usize>, event: &CoreEvent, topics: &Topics) {
         match event {
-            Event::Opened { .. } => {
+            CoreEvent::Opened { .. } => {
                 self.untold = self.opened && !self.subscriptions.is_empty();
                 self.opened = true;
             }
-            Event::ListeningAgain => self.untold = false,
-            Event::Subscribed { ticket } => drop(self.subscribed.insert(ticket.0)),
-            Event::Failed { ticket, .. } => {
+            CoreEvent::ListeningAgain => self.untold = false,
+            CoreEvent::Subscribed { ticket } => drop(self.subscribed.insert(ticket.0)),
+            CoreEvent::Failed { ticket, .. } => {
                 self.subscriptions.remove(&ticket.0);
                 self.unconfirmed.remove(&ticket.0);
             }
-            Event::PublishDone { ticket } if self.unconfirmed.remove(&ticket.0) => topics.confirmed(ticket.0),
-            Event::PublishDone { .. } => {}
-            Event::Published { tickets, topic, payload } => {
-                let number = body::number(&payload.bytes).expect("S3.33: an event was changed");
+            CoreEvent::PublishDone { ticket } if self.unconfirmed.remove(&ticket.0) => topics.confirmed(ticket.0),
+            CoreEvent::PublishDone { .. } => {}
+            CoreEvent::Published { tickets, topic, payload } => {
+                let number = body::number(body::raw(payload)).expect("S3.33: an event was changed");
                 assert_eq!(topics.topic_of(number), topic, "S3.33: {number} is about another topic");
                 assert_eq!(*tickets, self.wants(topic), "S3.33: the subscriptions that {number} is for");
                 assert!(!self.untold, "S3.36: {number} comes, and nobody was told of the gap before");
-                self.comes(wire, Said::Event(number), topics);
+                self.comes(wire, TopicOutput::Event(number), topics);
                 self.events.insert(number);
             }
-            Event::EventsDropped { count } => {
-                self.comes(wire, Said::Dropped(*count), topics);
+            CoreEvent::EventsDropped { count } => {
+                self.comes(wire, TopicOutput::Dropped(*count), topics);
                 self.missed += count;
             }
             _ => {}
@@ -163,8 +163,8 @@ impl Listener {
         let rest = topics.said(wire, at);
         for said in rest {
             let wanted = match said {
-                Said::Event(number) => !self.wants(topics.topic_of(*number)).is_empty(),
-                Said::Dropped(_) => true,
+                TopicOutput::Event(number) => !self.wants(topics.topic_of(*number)).is_empty(),
+                TopicOutput::Dropped(_) => true,
             };
             assert!(!wanted, "S3.36: {said:?} came, and nobody was told");
         }
@@ -172,7 +172,7 @@ impl Listener {
     }
 
     /// It is the next that was said on that connection, but for events that are not wanted.
-    fn comes(&mut self, wire: Option<usize>, what: Said, topics: &Topics) {
+    fn comes(&mut self, wire: Option<usize>, what: TopicOutput, topics: &Topics) {
         let wire = wire.expect("S3.36: events come over a connection");
         let mut at = self.heard_of(wire);
         for said in topics.said(wire, at) {
@@ -181,7 +181,7 @@ impl Listener {
                 self.heard = Some((wire, at));
                 return;
             }
-            let Said::Event(number) = said else { panic!("S3.36: {said:?} was not told, {what:?} was") };
+            let TopicOutput::Event(number) = said else { panic!("S3.36: {said:?} was not told, {what:?} was") };
             assert!(self.wants(topics.topic_of(*number)).is_empty(), "S3.36: {number} was left out before {what:?}");
         }
         panic!("S3.36: {what:?} was never said on wire {wire}");
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    pub(crate) fn listener_hears(&mut self, index: usize, event: &Event) {
+    pub(crate) fn listener_hears(&mut self, index: usize, event: &CoreEvent) {
         let peer = &mut self.peers[index];
         if let Actor::Listener(listener) = &mut peer.actor {
             listener.hear(peer.wire, event, &self.oracle.topics);
@@ -236,7 +236,7 @@ impl World {
         self.brokers.iter().all(|broker| {
             broker.wires.iter().all(|(conn, wire)| {
                 let heard = broker.board.as_ref().is_some_and(|board| board.is_heard(*conn));
-                !heard || !self.wires[*wire].is_sound() || self.oracle.topics.owed(*wire) == 0
+                !heard || !self.wires[*wire].is_sound() || self.oracle.topics.expected(*wire) == 0
             })
         })
     }

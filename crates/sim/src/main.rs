@@ -90,7 +90,7 @@ impl Wanted {
         How { steps: self.steps, blind: self.blind, ..How::default() }
     }
 
-    /// What follows from `--links` and `--fresh`.
+    /// Applies `--links` and `--fresh`.
     fn settled(mut self) -> Self {
         if self.links {
             (self.seeds, self.rings, self.engines, self.linked) = (0, 0, 0, self.linked + self.seeds);

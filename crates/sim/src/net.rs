@@ -7,7 +7,7 @@ use turno_proto::model::{ConnId, Mono};
 use crate::rng::Rng;
 
 /// Bytes one direction holds, on the way and unread: at most so many, on some wires far fewer. A writer beyond that
-/// must wait, so anyone who does not read soon stops the other from writing.
+/// must wait, so an end that does not read soon stops the other from writing.
 const WINDOW_MAX: u64 = 8 * 1024;
 const WINDOW_MIN: u64 = 64;
 /// Links are so many times as wide.
@@ -47,7 +47,7 @@ struct Lane {
     on_the_way: usize,
     /// Nothing arrives before this: a stream keeps its order.
     not_before: Mono,
-    /// What is written vanishes without a word.
+    /// Written bytes vanish unnoticed.
     hole: bool,
 }
 
@@ -140,8 +140,12 @@ impl Wire {
         self.lane(way).unread.drain(..).collect()
     }
 
-    pub(crate) fn has_unread(&mut self, way: Way) -> bool {
-        !self.lane(way).unread.is_empty()
+    pub(crate) fn has_unread(&self, way: Way) -> bool {
+        let lane = match way {
+            Way::ToBroker => &self.to_broker,
+            Way::ToPeer => &self.to_peer,
+        };
+        !lane.unread.is_empty()
     }
 
     /// Its reader does not want to read now.
@@ -149,7 +153,7 @@ impl Wire {
         self.held_up = now;
     }
 
-    /// What is written arrives.
+    /// Whether written bytes arrive.
     pub(crate) const fn is_sound(&self) -> bool {
         !self.cut && !self.to_broker.hole && !self.to_peer.hole
     }

@@ -20,13 +20,14 @@ use crate::net::Way;
 use crate::order::{Delivered, Order};
 use crate::tasks::Tasks;
 use crate::topics::Topics;
+use crate::zmq::Ledger;
 
 /// Deadlines travel in whole milliseconds.
 const CLOCK_GRAIN_MS: u64 = 1;
 /// How long a silent link, and another behind it, may take to be noticed.
 const LINK_MS: u64 = 8_000;
 
-/// What is known of one message.
+/// The state of one message.
 #[derive(Debug)]
 struct Asked {
     client: usize,
@@ -46,10 +47,12 @@ struct Asked {
     /// Its caller closed its connection then, and had no answer.
     farewell: Option<Mono>,
     ended: bool,
-    /// Who asked it has crashed since.
+    /// Its caller has crashed since.
     forgotten: bool,
     /// The ids under which workers got it.
     ids: BTreeSet<MessageId>,
+    /// How often it was handed out, also to ZeroMQ workers, which are not told ids.
+    handed: u64,
     /// Where it was stored, for a send, and until when at the latest.
     stored: Option<(MessageId, Mono)>,
     /// The message that it is, by the run of the broker that has it, and when that was heard of.
@@ -68,6 +71,14 @@ impl Asked {
         self.worth_ms.map(|ms| Span { from: self.at, until, ms })
     }
 
+    /// A worker gets it once more: a request, once for each attempt.
+    fn judge_handed(&mut self, number: u64, linked: bool) {
+        self.handed += 1;
+        let (handed, most) = (self.handed, self.retries + 1);
+        let exempt = self.send || self.may_come_again() || self.returnable || linked;
+        assert!(handed <= most || exempt, "I2: {number} was handed out {handed} times, {most} allowed");
+    }
+
     /// It is this message. What has a dedup id is one message in each run of a broker, however often it was written; unless a
     /// clock that was set ahead made the broker forget it.
     fn is(&mut self, number: u64, id: MessageId, clocks: &Clocks) {
@@ -82,7 +93,7 @@ impl Asked {
     }
 }
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Question {
     pub(crate) client: usize,
@@ -100,11 +111,13 @@ pub(crate) struct Question {
     pub(crate) named: bool,
     pub(crate) no_reply: bool,
     pub(crate) priority: u8,
+    /// Its caller has a ZeroMQ socket, and may hear nothing of how it ended.
+    pub(crate) unheard: bool,
 }
 
 /// A delivery, as the worker saw it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenDelivery {
     pub(crate) queue: usize,
     pub(crate) id: MessageId,
     /// The life of the broker that it came from.
@@ -128,6 +141,7 @@ pub(crate) struct Oracle {
     owners: BTreeMap<u64, u64>,
     pub(crate) tasks: Tasks,
     pub(crate) topics: Topics,
+    pub(crate) zmq: Ledger,
     pub(crate) answered: u64,
     pub(crate) failed: u64,
 }
@@ -135,7 +149,7 @@ pub(crate) struct Oracle {
 impl Oracle {
     pub(crate) fn asks(&mut self, now: Mono, number: u64, question: Question) {
         let Question { client, send, timeout_ms, worth_ms, work_ms, ends_with_caller, .. } = question;
-        let Question { retries, resend, named, no_reply, priority, .. } = question;
+        let Question { retries, resend, named, no_reply, priority, unheard, .. } = question;
         let asked = Asked {
             client,
             at: now,
@@ -151,9 +165,10 @@ impl Oracle {
             priority,
             returnable: false,
             farewell: None,
-            ended: false,
+            ended: unheard,
             forgotten: false,
             ids: BTreeSet::new(),
+            handed: 0,
             stored: None,
             known_as: BTreeMap::new(),
         };
@@ -161,18 +176,19 @@ impl Oracle {
     }
 
     /// A worker got a message (I4, I6, I15).
-    pub(crate) fn handed(&mut self, number: Option<u64>, seen: Seen) {
-        let Seen { queue, id, life, delivery, attempt } = seen;
+    pub(crate) fn handed(&mut self, number: Option<u64>, seen: SeenDelivery) {
+        let SeenDelivery { queue, id, life, delivery, attempt } = seen;
         let number = number.expect("I4: a worker got a body that nobody sent");
         let asked = self.asked.get_mut(&number).expect("I4: a worker got a message that nobody sent");
         let Asked { retries, priority, .. } = *asked;
-        // What came over a link is judged by the life of its owner.
+        // A message from a link is judged by the life of its owner.
         let source = self.crossings.source_of(id, attempt, delivery);
         let (life, local) = source.map_or((life, true), |source| (source.life, source.local));
         assert!(u64::from(attempt) <= retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
         self.letters.handed(number, Handing { send: asked.send, id, life, attempt, retries });
         asked.is(number, id, &self.clocks);
         asked.ids.insert(id);
+        asked.judge_handed(number, self.crossings.on);
         if !asked.send && local {
             self.cancels.handed(number, asked.at, id, delivery.stamp);
         }
@@ -182,6 +198,41 @@ impl Oracle {
         if attempt == 1 && once && !self.crossings.on {
             self.order.sees(Delivered { id, life, send: asked.send, queue, priority, stamp: delivery.stamp });
         }
+    }
+
+    /// A ZeroMQ worker got a message (I4).
+    pub(crate) fn handed_to_zmq(&mut self, number: u64) {
+        self.drops.handed_elsewhere(number);
+        if broadcasts::is_one(number) {
+            return;
+        }
+        let asked = self.asked.get_mut(&number).expect("I4: a ZeroMQ worker got a message that nobody sent");
+        asked.judge_handed(number, self.crossings.on);
+    }
+
+    /// A ZeroMQ peer got an answer: to a request of its own, as its connection knows.
+    pub(crate) fn answered_to_zmq(&mut self, number: u64) {
+        let asked = self.asked.get(&number).expect("I12: an answer to a question nobody asked");
+        assert!(asked.handed > 0, "I12: {number} was answered though no worker had it");
+        self.answered += 1;
+    }
+
+    /// A broker finds these messages on its disk. What a PUSH socket sent is stored by that.
+    pub(crate) fn found(&mut self, truth: &Truth) {
+        for (serial, number) in &truth.numbers {
+            self.letters.found(truth.run, *serial, *number, self.zmq.is_pushed(*number));
+        }
+    }
+
+    /// A message of a PUSH socket that a broker read in that life was done, is a dead letter, or was refused and counted (I1).
+    pub(crate) fn judge_pushes(&self, broker: usize, life: u64, refused: u64, dead: u64) {
+        let by_id = |number: &u64| self.asked[number].ids.iter().any(|id| self.letters.is_done(*id));
+        let done = |number: &u64| self.letters.is_number_done(*number) || by_id(number);
+        let undone: Vec<u64> = self.zmq.pushed_to(broker, life).filter(|number| !done(number)).collect();
+        assert!(
+            undone.len() as u64 <= refused + dead,
+            "I1: {undone:?} were pushed and are not done; {refused} were refused, {dead} are dead letters"
+        );
     }
 
     /// A worker that leaves has it, and may give it back.
@@ -226,7 +277,7 @@ impl Oracle {
         self.fences.linked = true;
     }
 
-    /// How long it may take until anyone who is behind a link hears of something: the link may be silent, and so may the next.
+    /// How long it may take until a broker behind a link hears of something: the link may be silent, and so may the next.
     const fn link_ms(&self) -> u64 {
         if self.crossings.on { LINK_MS } else { 0 }
     }
@@ -241,9 +292,9 @@ impl Oracle {
         self.broadcasts.links_lost = self.crossings.lost;
     }
 
-    /// What was sent once is in one store only, anyone who else had it in hand.
+    /// A send is in one store only, whichever brokers it crossed to.
     pub(crate) fn judge_owner(&mut self, truth: &Truth) {
-        for number in &truth.numbers {
+        for number in truth.numbers.values() {
             if self.asked.get(number).is_none_or(Asked::may_come_again) {
                 continue;
             }
@@ -256,7 +307,7 @@ impl Oracle {
     pub(crate) fn replied(&mut self, now: Mono, client: usize, number: u64, right: bool) {
         assert!(right, "I12: {number} got an answer that is not its own");
         let asked = self.asked.get(&number).expect("I12: an answer to a question nobody asked");
-        assert!(!asked.ids.is_empty(), "I12: {number} was answered though no worker had it");
+        assert!(asked.handed > 0, "I12: {number} was answered though no worker had it");
         assert!(!asked.send, "I12: a send was answered");
         self.answered += 1;
         if !asked.may_come_again() {
@@ -343,10 +394,12 @@ impl Oracle {
     /// A send that a broker stored and still had time for was done, or is a dead letter (I3).
     pub(crate) fn judge_sends(&self, run: u64, dead: u64) {
         let broker = self.clocks.broker_of(run);
-        let stored = self.asked.values().filter(|asked| asked.stored.is_some_and(|(id, _)| id.run() == run));
-        let in_time = |asked: &&Asked| !asked.worth().is_some_and(|worth| self.clocks.may_be_over(broker, worth));
-        let done = |asked: &Asked| asked.stored.is_some_and(|(id, _)| self.letters.is_done(id));
-        let undone = stored.filter(in_time).filter(|asked| !done(asked)).count() as u64;
+        let stored = self.asked.iter().filter(|(_, asked)| asked.stored.is_some_and(|(id, _)| id.run() == run));
+        let in_time = |asked: &Asked| !asked.worth().is_some_and(|worth| self.clocks.may_be_over(broker, worth));
+        let done = |number: u64, asked: &Asked| {
+            asked.stored.is_some_and(|(id, _)| self.letters.is_done(id)) || self.letters.is_number_done(number)
+        };
+        let undone = stored.filter(|(number, asked)| in_time(asked) && !done(**number, asked)).count() as u64;
         assert!(undone <= dead, "I3: {undone} stored messages were never done, only {dead} are dead letters");
     }
 }

@@ -16,7 +16,7 @@ use crate::letters::is_durable;
 struct First {
     run: u64,
     life: u64,
-    /// What is stored first takes its place later than what is not.
+    /// A stored message takes its place later than a volatile one.
     durable: bool,
     send: bool,
     queue: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Delivered {
 
 /// A queue at a broker, in one of its lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct QueuePlace {
     pub(crate) broker: usize,
     pub(crate) life: u64,
     pub(crate) queue: usize,
@@ -50,9 +50,9 @@ pub(crate) struct Place {
 pub(crate) struct Order {
     firsts: Vec<First>,
     /// How many were seen when a worker there was first lost: sends come again.
-    losses: BTreeMap<Place, usize>,
+    losses: BTreeMap<QueuePlace, usize>,
     /// How many were seen when a worker there first left: anything comes again.
-    goodbyes: BTreeMap<Place, usize>,
+    goodbyes: BTreeMap<QueuePlace, usize>,
 }
 
 impl Order {
@@ -62,19 +62,19 @@ impl Order {
         self.firsts.push(First { run, life, durable, send, queue, priority, stamp, serial, nth });
     }
 
-    pub(crate) fn loses(&mut self, place: Place) {
+    pub(crate) fn loses(&mut self, place: QueuePlace) {
         self.losses.entry(place).or_insert(self.firsts.len());
     }
 
-    pub(crate) fn says_goodbye(&mut self, place: Place) {
+    pub(crate) fn says_goodbye(&mut self, place: QueuePlace) {
         self.goodbyes.entry(place).or_insert(self.firsts.len());
     }
 
     pub(crate) fn judge(&mut self) {
         let (losses, goodbyes) = (&self.losses, &self.goodbyes);
         self.firsts.retain(|first| {
-            let place = Place { broker: broker_of_run(first.run), life: first.life, queue: first.queue };
-            let before = |ends: &BTreeMap<Place, usize>| ends.get(&place).is_none_or(|end| first.nth < *end);
+            let place = QueuePlace { broker: broker_of_run(first.run), life: first.life, queue: first.queue };
+            let before = |ends: &BTreeMap<QueuePlace, usize>| ends.get(&place).is_none_or(|end| first.nth < *end);
             before(goodbyes) && (before(losses) || !first.send)
         });
         self.firsts.sort_unstable();

@@ -1,5 +1,5 @@
 //! Output of tasks, handed in by the boss in the names of their workers. What an attempt writes is told by its name and the
-//! position alone, so that anyone who reads it sees whether it is right. What was confirmed is there later byte for byte, or is
+//! position alone, so that its reader sees whether it is right. What was confirmed is there later byte for byte, or is
 //! told as lost to damage; it is never silently absent. Only a power cut may take what came last.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const OF_JOB_MAX: u64 = 60;
 /// Job, task and attempt.
 pub(crate) type Name = (u64, u32, u32);
 
-/// What was confirmed.
+/// Confirmed output.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
     /// Numbers of pieces.
@@ -41,21 +41,21 @@ struct Follower {
     /// The moment up to which it knows what arrived.
     arrived: u64,
     /// Pieces that were confirmed since it looked first, and it has not seen.
-    owed: BTreeSet<(Name, u64)>,
+    expected: BTreeSet<(Name, u64)>,
 }
 
 impl Outputs {
-    /// What is asked next by the one that follows a job, and what it must hear of then.
+    /// The next call of a follower, and the output that its answer must have.
     pub(crate) fn follow(&self) -> Option<(AdminCall, Vec<(Name, u64)>)> {
-        let Follower { job, arrived, owed } = self.follower.as_ref()?;
+        let Follower { job, arrived, expected } = self.follower.as_ref()?;
         let (job, from) = (JobId(*job), OutputPlace::default());
         let call =
             AdminCall::JobOutput { job, tasks: None, from, after: Some(*arrived), follow: true, limit: u32::MAX };
-        Some((call, owed.iter().copied().collect()))
+        Some((call, expected.iter().copied().collect()))
     }
 
-    /// It is answered: what is owed is there, unless it may be lost.
-    pub(crate) fn judge_follow(&mut self, owed: &[(Name, u64)], answer: &AdminAnswer) {
+    /// It is answered: what is expected is there, unless it may be lost.
+    pub(crate) fn judge_follow(&mut self, expected: &[(Name, u64)], answer: &AdminAnswer) {
         let AdminAnswer::Output { pieces, arrived, end, damaged, .. } = answer else {
             panic!("I19: output by arrival is {answer:?}")
         };
@@ -63,11 +63,11 @@ impl Outputs {
         for OutputPiece { job, task, attempt, at, bytes, .. } in pieces {
             let name = (job.0, *task, *attempt);
             assert_eq!(bytes[..], stream(name, *at, bytes.len()), "I19: {name:?} at {at}");
-            follower.owed.remove(&(name, at / PIECE_BYTES));
+            follower.expected.remove(&(name, at / PIECE_BYTES));
         }
         follower.arrived = *arrived;
         let is_kept = |(name, number): &(Name, u64)| self.kept.get(name).is_some_and(|now| now.contains(number));
-        let missed = owed.iter().find(|one| *end && !damaged && is_kept(one) && follower.owed.contains(one));
+        let missed = expected.iter().find(|one| *end && !damaged && is_kept(one) && follower.expected.contains(one));
         assert!(missed.is_none(), "I19: {missed:?} was confirmed, and one that follows its job does not hear of it");
     }
 
@@ -90,7 +90,7 @@ impl Outputs {
         (first..until).map(|number| piece(name, number)).collect()
     }
 
-    /// What was handed in is kept or named as refused, and nothing else is named.
+    /// Each piece is kept or named as refused, and nothing else is named.
     pub(crate) fn confirmed(&mut self, pieces: &[OutputPiece], answer: &AdminAnswer) {
         let AdminAnswer::OutputKept { refused, .. } = answer else { panic!("I19: output was answered by {answer:?}") };
         let name = |piece: &OutputPiece| (piece.job, piece.task, piece.attempt);
@@ -100,12 +100,12 @@ impl Outputs {
             let (of, number) = ((piece.job.0, piece.task, piece.attempt), piece.at / PIECE_BYTES);
             let is_new = self.kept.entry(of).or_default().insert(number);
             if let Some(follower) = self.follower.as_mut().filter(|follower| is_new && follower.job == of.0) {
-                follower.owed.insert((of, number));
+                follower.expected.insert((of, number));
             }
         }
     }
 
-    /// What is confirmed of a job now.
+    /// The confirmed output of a job.
     pub(crate) fn of_job(&self, job: u64) -> Vec<(Name, u64)> {
         let of_job = self.kept.range((job, 0, 0)..=(job, u32::MAX, u32::MAX));
         of_job.flat_map(|(name, numbers)| numbers.iter().map(|number| (*name, *number))).collect()
@@ -149,7 +149,7 @@ impl Outputs {
             let is_told = *damaged || is_covered(ranges, *number);
             assert!(is_told, "I19: piece {number} of {name:?} was confirmed, and is silently absent: {ranges:?}");
         }
-        self.follower.get_or_insert(Follower { job, arrived: *arrived, owed: BTreeSet::new() });
+        self.follower.get_or_insert(Follower { job, arrived: *arrived, expected: BTreeSet::new() });
     }
 }
 
@@ -164,7 +164,7 @@ fn is_covered(ranges: &[(u64, u64)], number: u64) -> bool {
     at >= until
 }
 
-/// What an attempt writes from a position on.
+/// The output of an attempt from a position on.
 fn stream((job, task, attempt): Name, at: u64, len: usize) -> Vec<u8> {
     let name = job << 40 | u64::from(task) << 20 | u64::from(attempt);
     let byte = |at: u64| Rng::new(name ^ at << 50).next().to_le_bytes()[0];

@@ -99,7 +99,7 @@ impl Tasks {
         failed.len() > max as usize
     }
 
-    /// What was confirmed to have ended, was then retried, and that was answered: it ran again, and how it ended before is
+    /// A task that was confirmed to have ended and was then retried, with an answer: it ran again, and its earlier end is
     /// gone. Unless somebody cancelled it.
     pub(crate) fn judge_retried(&self, id: u64, known: &Known, spec: &JobSpec, row: &TaskView) {
         for (number, attempt) in self.of_task(id, row.task) {

@@ -9,10 +9,14 @@ use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, encod
 use crate::body;
 use crate::frames::arrive;
 use crate::ghost::Ghost;
-use crate::oracle::{Oracle, Seen};
+use crate::oracle::{Oracle, SeenDelivery};
 use crate::rng::Rng;
 
-/// What a rogue is up to.
+/// Answers that nobody may get.
+const TWICE: Raw<'_> = Raw { headers: false, bytes: b"twice" };
+const FORGED: Raw<'_> = Raw { headers: false, bytes: b"forged" };
+
+/// The misbehaviour of a rogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mischief {
     /// Takes work, answers it rightly, then again, and for others.
@@ -31,7 +35,7 @@ pub(crate) enum Mischief {
 pub(crate) struct Rogue {
     pub(crate) mischief: Mischief,
     queue: usize,
-    /// What was really its own on this connection: settling that would be no lie.
+    /// Its true deliveries on this connection: settling those would be no lie.
     own: BTreeSet<Delivery>,
     /// Says nothing more on this connection.
     mute: bool,
@@ -69,7 +73,7 @@ impl Rogue {
         self.ghost.will_not_come()
     }
 
-    /// What a ghost does from time to time.
+    /// Acts as a ghost from time to time.
     pub(crate) fn show_life(&mut self, stormy: bool, rng: &mut Rng) {
         self.ghost.show_life(stormy, rng, &mut self.out);
     }
@@ -113,12 +117,12 @@ impl Rogue {
         let Self { inbox, own, out, queue, .. } = self;
         arrive(inbox, bytes, |frame| {
             let Frame::Deliver(deliver) = frame else { return };
-            let number = body::number(deliver.raw.bytes);
+            let number = body::number(deliver.raw);
             let Deliver { id, delivery, attempt, .. } = deliver;
             if deliver.cost == Cost::Broadcast {
                 oracle.broadcasts.handed(number, None, deliver.wants_reply);
             } else {
-                oracle.handed(number, Seen { queue: *queue, id, life, delivery, attempt });
+                oracle.handed(number, SeenDelivery { queue: *queue, id, life, delivery, attempt });
             }
             let number = number.unwrap_or(0);
             own.insert(deliver.delivery);
@@ -130,10 +134,10 @@ impl Rogue {
                 return;
             }
             oracle.letters.done(deliver.id);
-            let answer = body::answer(number);
-            settle(deliver.delivery, deliver.wants_reply, &answer, out);
+            let answer = body::answer_payload(number, None);
+            settle(deliver.delivery, deliver.wants_reply, body::raw(&answer), out);
             if rng.once_in(2) {
-                settle(deliver.delivery, deliver.wants_reply, b"twice", out);
+                settle(deliver.delivery, deliver.wants_reply, TWICE, out);
             }
         });
         if self.mute {
@@ -150,8 +154,7 @@ impl Rogue {
     }
 }
 
-fn settle(Delivery { index, stamp }: Delivery, wants_reply: bool, body: &[u8], out: &mut Vec<u8>) {
-    let raw = Raw { headers: false, bytes: body };
+fn settle(Delivery { index, stamp }: Delivery, wants_reply: bool, raw: Raw<'_>, out: &mut Vec<u8>) {
     let frame = if wants_reply {
         Frame::Reply { seq: stamp, word: index, more: false, raw }
     } else {
@@ -170,6 +173,6 @@ fn lie(near: Delivery, own: &BTreeSet<Delivery>, rng: &mut Rng, out: &mut Vec<u8
         if own.contains(&claimed) {
             continue;
         }
-        settle(claimed, rng.once_in(2), b"forged", out);
+        settle(claimed, rng.once_in(2), FORGED, out);
     }
 }

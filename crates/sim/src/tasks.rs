@@ -6,20 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::foreman::{Task, TaskId};
+use turno_proto::foreman::{Task, WireTaskId};
 use turno_proto::model::Mono;
 use turno_proto::model::job::{AfterWhen, JobSpec, JobState, JobView, TaskCounts, TaskState, TaskView};
 use turno_proto::model::limits::{TASK_GRACE_MS, TASK_LOSSES_MAX};
 
 use crate::clocks::{Clock, Clocks, Span};
-use crate::job_workers::Said;
+use crate::job_workers::ReportedEnd;
 use crate::output::{Name, Outputs};
 use crate::retries::Retry;
 use crate::rng::Rng;
 
 /// The ends of a connection learn of its end at different moments.
 const GRACE_MS: u64 = TASK_GRACE_MS - 2_000;
-/// What was on its way to a worker when a task was cancelled is there by then, if nothing holds up its connection.
+/// A frame that was on its way to a worker when a task was cancelled is there by then, if nothing holds up its connection.
 const ON_ITS_WAY_MS: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Stage {
     Said {
         success: bool,
     },
-    /// The foreman has it; `firmly`: as the word of the attempt that counts.
+    /// The foreman has it; `firmly`: as the report of the attempt that counts.
     Told {
         success: bool,
         firmly: bool,
@@ -73,9 +73,9 @@ pub(crate) struct Known {
     pub(crate) retries: Vec<Retry>,
 }
 
-/// What is known of a worker.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug, Default)]
-struct Standing {
+struct WorkerStanding {
     apart_since: Option<Mono>,
     /// It was asked to stop, to stop at once.
     stops: bool,
@@ -85,7 +85,7 @@ struct Standing {
 /// Where a worker heard something: when its connection began, whether that ever had to wait, and the clock of the broker at its
 /// other end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct WorkerConnection {
     pub(crate) worker: usize,
     pub(crate) since: Mono,
     pub(crate) flawless: bool,
@@ -101,10 +101,10 @@ pub(crate) struct Tasks {
     pub(crate) asked: BTreeMap<u64, JobSpec>,
     pub(crate) jobs: BTreeMap<u64, Known>,
     pub(crate) attempts: BTreeMap<(u64, u32, u32), Attempt>,
-    workers: BTreeMap<usize, Standing>,
+    workers: BTreeMap<usize, WorkerStanding>,
     /// Tasks that were started.
     pub(crate) started: u64,
-    /// What was kept of their output.
+    /// Their kept output.
     pub(crate) outputs: Outputs,
 }
 
@@ -213,7 +213,7 @@ impl Tasks {
         self.workers.entry(worker).or_default().apart_since = None;
     }
 
-    /// What the worker has may be given to others.
+    /// Whether the worker's tasks may be given to others.
     fn is_given_up(&self, now: Mono, worker: usize) -> bool {
         let Some(standing) = self.workers.get(&worker) else { return false };
         standing.stops_now || standing.apart_since.is_some_and(|since| now.millis_since(since) >= GRACE_MS)
@@ -236,9 +236,9 @@ impl Tasks {
     }
 
     /// A worker starts a task.
-    pub(crate) fn starts(&mut self, clocks: &Clocks, heard: Heard, task: &Task) {
+    pub(crate) fn starts(&mut self, clocks: &Clocks, heard: WorkerConnection, task: &Task) {
         let now = clocks.now;
-        let TaskId { job, task: number } = task.id();
+        let WireTaskId { job, task: number } = task.id();
         let (attempt, name) = (task.attempt, format!("{job}/{number} attempt {}", task.attempt));
         self.meet(job, &task.name);
         let known = &self.jobs[&job];
@@ -280,12 +280,12 @@ impl Tasks {
     }
 
     /// Nobody has that task, and nothing said that it shall not be started.
-    fn judge_start(&self, clocks: &Clocks, heard: Heard, (job, task, attempt): (u64, u32, u32), name: &str) {
+    fn judge_start(&self, clocks: &Clocks, heard: WorkerConnection, (job, task, attempt): (u64, u32, u32), name: &str) {
         let now = clocks.now;
         let known = &self.jobs[&job];
         let spec = &self.asked[&known.number];
         let may_be_cancelled = self.may_be_cancelled(job, task, None) && known.may_be_cancelled_and_retried(task);
-        // A worker's word that came too late, or not at all, may count for nothing.
+        // A worker's report that came too late, or not at all, may count for nothing.
         let succeeds = |stage| matches!(stage, Stage::Told { success: true, firmly: true });
         // An attempt that was never seen to start may have failed too: a liar had it, or it did not arrive.
         let has_unseen = (1..attempt).any(|number| !self.attempts.contains_key(&(job, task, number)));
@@ -293,7 +293,7 @@ impl Tasks {
         let mut failures = 0;
         for (number, before) in self.of_task(job, task) {
             let firm = self.is_firm(clocks, before) && !(before.shaky && may_be_cancelled);
-            // Its word came after it was cancelled, and counts for nothing.
+            // Its report came after it was cancelled, and counts for nothing.
             let late = may_be_cancelled && (before.shaky || before.told_to_stop);
             match before.stage {
                 Stage::Running => {
@@ -331,7 +331,7 @@ impl Tasks {
         }
     }
 
-    /// What must come before has.
+    /// Asserts that the jobs before it have ended.
     fn judge_order(&self, job: u64, spec: &JobSpec, name: &str) {
         for after in spec.after.iter().filter(|after| after.when == AfterWhen::Ok) {
             let Some(before) = self.jobs.get(&after.job.0) else { continue };
@@ -361,7 +361,7 @@ impl Tasks {
     }
 
     /// A worker is told to stop a task, and says that it does.
-    pub(crate) fn told_to_stop(&mut self, clocks: &Clocks, worker: usize, id: TaskId, number: u32) {
+    pub(crate) fn told_to_stop(&mut self, clocks: &Clocks, worker: usize, id: WireTaskId, number: u32) {
         let Some(attempt) = self.attempts.get_mut(&(id.job, id.task, number)) else { return };
         attempt.told_to_stop = true;
         let attempt = *attempt;
@@ -377,7 +377,7 @@ impl Tasks {
     }
 
     /// A task ended at a worker, which will say so.
-    pub(crate) fn says(&mut self, now: Mono, said: Said) {
+    pub(crate) fn says(&mut self, now: Mono, said: ReportedEnd) {
         if let Some(attempt) = self.attempts.get_mut(&(said.id.job, said.id.task, said.attempt)) {
             attempt.stage = Stage::Said { success: said.success };
             attempt.over = now;
@@ -385,7 +385,7 @@ impl Tasks {
     }
 
     /// The foreman has confirmed it.
-    pub(crate) fn told(&mut self, clocks: &Clocks, said: Said) {
+    pub(crate) fn told(&mut self, clocks: &Clocks, said: ReportedEnd) {
         let key = (said.id.job, said.id.task, said.attempt);
         let firmly = self.attempts.get(&key).is_some_and(|attempt| self.is_firm(clocks, attempt));
         if let Some(attempt) = self.attempts.get_mut(&key) {
@@ -454,7 +454,7 @@ impl Tasks {
                     failures += u8::from(attempt.is_lasting_failure(known, row.task));
                     said_failures += 1;
                 }
-                // Its last word may have arrived, or not.
+                // Its last report may have arrived, or not.
                 Stage::Gone => {
                     said_finished |= number == row.attempt;
                     said_failures += 1;

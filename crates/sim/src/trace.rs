@@ -1,4 +1,4 @@
-//! What happened, as a hash of everything and the last few events in words.
+//! The trace of a run: a hash of everything and the last few events as text.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -41,7 +41,7 @@ impl Trace {
         self.aloud
     }
 
-    /// More about an event, for anyone who reads along.
+    /// More about an event, for readers of the trace.
     pub(crate) fn say(&self, line: &str) {
         if self.aloud {
             say(line);

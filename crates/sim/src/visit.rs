@@ -4,7 +4,7 @@
 
 use turno_broker::connections::{Door, Turn};
 use turno_proto::model::{Broadcast, Closing, ClosingReason, ConnId, Cost, Delivery, Outgoing, Slots};
-use turno_proto::native::{Connect, Event, Frame, Raw, Register, VERSION, Word, decode, encode, split};
+use turno_proto::native::{Connect, FencedFrame, Frame, Raw, RawEvent, Register, VERSION, decode, encode, split};
 
 use crate::world::World;
 
@@ -22,7 +22,7 @@ const EVENTS: u32 = 200;
 
 /// Something that a visitor heard.
 #[derive(Debug, PartialEq, Eq)]
-enum Heard {
+enum VisitorInput {
     Config {
         heartbeat_ms: u32,
     },
@@ -40,12 +40,12 @@ enum Heard {
     /// The queue is another's.
     Full,
     Available,
-    /// So many events, or word of them.
+    /// That many events, delivered or reported as missing.
     Events(u32),
     Other,
 }
 
-impl Heard {
+impl VisitorInput {
     fn of(frame: &Frame<'_>) -> Self {
         match frame {
             Frame::Config { config, .. } => Self::Config { heartbeat_ms: config.heartbeat_ms },
@@ -54,7 +54,7 @@ impl Heard {
             }
             Frame::Reply { .. } => Self::Reply,
             Frame::BroadcastEnd { end, .. } => Self::End { consumers: end.consumers },
-            Frame::Fenced { word: Word::Ok { .. }, .. } => Self::Alone,
+            Frame::Fenced { frame: FencedFrame::Ok { .. }, .. } => Self::Alone,
             Frame::QueueFull { .. } => Self::Full,
             Frame::QueueAvailable { .. } => Self::Available,
             Frame::Event(_) => Self::Events(1),
@@ -133,13 +133,13 @@ impl World {
         let open = || Frame::Open { seq: 3, handle: 0, name: queue };
         let greeting = [Frame::Connect { seq: 1, connect }, Frame::Ping { seq: 2 }, open(), open()];
         let heard = self.say(visitor, &greeting);
-        let config = Heard::Config { heartbeat_ms: HEARTBEAT_MS };
+        let config = VisitorInput::Config { heartbeat_ms: HEARTBEAT_MS };
         assert!(heard.contains(&config), "S1.6: CONFIG says the heartbeat that the peer asked for: {heard:?}");
         visitor
     }
 
     /// Says something; returns what it hears within some time.
-    fn say(&mut self, visitor: Visitor, frames: &[Frame<'_>]) -> Vec<Heard> {
+    fn say(&mut self, visitor: Visitor, frames: &[Frame<'_>]) -> Vec<VisitorInput> {
         self.say_and_not_read(visitor, frames);
         self.pass(ANSWER_MS);
         self.heard_by(visitor)
@@ -159,7 +159,7 @@ impl World {
     }
 
     /// Reads all there is.
-    fn heard_by(&mut self, Visitor { broker, conn }: Visitor) -> Vec<Heard> {
+    fn heard_by(&mut self, Visitor { broker, conn }: Visitor) -> Vec<VisitorInput> {
         let shown = self.clock_of(broker);
         let Some(board) = &mut self.brokers[broker].board else { return Vec::new() };
         let mut bytes = Vec::new();
@@ -171,7 +171,7 @@ impl World {
         while let Ok(Some(piece)) = split(&bytes[used..], usize::MAX) {
             used += piece.used;
             let frame = decode(&piece.header, piece.rest).expect("S1.6: a broker says what can be understood");
-            heard.push(Heard::of(&frame));
+            heard.push(VisitorInput::of(&frame));
         }
         assert_eq!(used, bytes.len(), "S1.6: a broker says whole frames");
         self.pump_broker(broker);
@@ -187,9 +187,9 @@ impl World {
     }
 
     /// Answers the only thing that it was given.
-    fn answer(&mut self, visitor: Visitor, heard: &[Heard], is_broadcast: bool) {
+    fn answer(&mut self, visitor: Visitor, heard: &[VisitorInput], is_broadcast: bool) {
         let work = heard.iter().find_map(|heard| match heard {
-            Heard::Work { delivery, is_broadcast: it_is } if *it_is == is_broadcast => Some(*delivery),
+            VisitorInput::Work { delivery, is_broadcast: it_is } if *it_is == is_broadcast => Some(*delivery),
             _ => None,
         });
         let Delivery { index, stamp } = work.unwrap_or_else(|| panic!("I21: a consumer gets no work: {heard:?}"));
@@ -205,20 +205,26 @@ impl World {
             self.say(asker, &[frame]);
             let heard = self.heard_by(guest);
             self.answer(guest, &heard, is_broadcast);
-            let end = if is_broadcast { Heard::End { consumers: 1 } } else { Heard::Reply };
+            let end = if is_broadcast { VisitorInput::End { consumers: 1 } } else { VisitorInput::Reply };
             let heard = self.heard_by(asker);
             assert!(heard.contains(&end), "I12: an answer does not arrive: {heard:?}");
         }
         let closing = Closing { reason: ClosingReason::Shutdown, within_ms: 0 };
         self.say(guest, &[Frame::Closing { closing }]);
         let heard = self.say(asker, &[shout(), ask()]);
-        assert!(heard.contains(&Heard::End { consumers: 0 }), "S2.13: a broadcast to nobody has not ended: {heard:?}");
+        assert!(
+            heard.contains(&VisitorInput::End { consumers: 0 }),
+            "S2.13: a broadcast to nobody has not ended: {heard:?}"
+        );
         let heard = self.heard_by(guest);
-        assert!(!heard.iter().any(|heard| matches!(heard, Heard::Work { .. })), "S2.13: it leaves, and gets {heard:?}");
+        assert!(
+            !heard.iter().any(|heard| matches!(heard, VisitorInput::Work { .. })),
+            "S2.13: it leaves, and gets {heard:?}"
+        );
         let heard = self.say(guest, &[register()]);
         self.answer(guest, &heard, false);
         let heard = self.heard_by(asker);
-        assert!(heard.contains(&Heard::Reply), "I12: an answer does not arrive: {heard:?}");
+        assert!(heard.contains(&VisitorInput::Reply), "I12: an answer does not arrive: {heard:?}");
         self.goes(guest);
         self.goes(asker);
     }
@@ -227,36 +233,39 @@ impl World {
     fn visit_and_line_up(&mut self, broker: usize) {
         let [first, second, third] = [(); 3].map(|()| self.visitor(broker, ALONE));
         let heard = self.say(first, &[register(), consume(true)]);
-        assert!(heard.contains(&Heard::Alone), "S2.22: a queue is nobody's, and is refused: {heard:?}");
+        assert!(heard.contains(&VisitorInput::Alone), "S2.22: a queue is nobody's, and is refused: {heard:?}");
         let heard = self.say(second, &[register(), consume(true)]);
-        assert!(heard.contains(&Heard::Full), "S2.22: a queue is given to two: {heard:?}");
+        assert!(heard.contains(&VisitorInput::Full), "S2.22: a queue is given to two: {heard:?}");
         self.say(second, &[Frame::QueueAvailableNotify { seq: 24, handle: 0 }]);
         self.goes(first);
         self.pass(ANSWER_MS);
         let heard = self.heard_by(second);
         assert!(
-            heard.contains(&Heard::Available),
+            heard.contains(&VisitorInput::Available),
             "S2.22: a queue is free, and the first in line is not told: {heard:?}"
         );
         let heard = self.say(third, &[register(), consume(true)]);
         assert!(
-            heard.contains(&Heard::Full),
+            heard.contains(&VisitorInput::Full),
             "S2.24: a newcomer is given a queue that another was told is free: {heard:?}"
         );
         let heard = self.say(second, &[consume(true)]);
-        assert!(heard.contains(&Heard::Alone), "S2.24: a queue is free, and the first in line is refused: {heard:?}");
+        assert!(
+            heard.contains(&VisitorInput::Alone),
+            "S2.24: a queue is free, and the first in line is refused: {heard:?}"
+        );
         self.goes(second);
         self.goes(third);
     }
 
-    /// S3.36: anyone who would rather miss events than be closed is not closed, and is told how many it missed; also if it wanted it
+    /// S3.36: a subscriber that would rather miss events than be closed is not closed, and is told how many it missed; also if it wanted it
     /// the other way before.
     fn visit_and_read_nothing(&mut self, broker: usize) {
         let (listener, speaker) = (self.visitor(broker, QUEUE), self.visitor(broker, QUEUE));
         let subscribe = |or_close| Frame::Subscribe { seq: 25, filter: "visit".parse().expect("a pattern"), or_close };
         self.say(listener, &[subscribe(true), subscribe(false)]);
         for _ in 0..EVENTS {
-            let event = Event { topic: TOPIC, payload: raw(b"....") };
+            let event = RawEvent { topic: TOPIC, payload: raw(b"....") };
             self.say_and_not_read(speaker, &[Frame::Publish { seq: 26, confirm: false, event }]);
         }
         self.pass(SWEEP_MS);
@@ -264,7 +273,8 @@ impl World {
         while let heard = self.heard_by(listener)
             && !heard.is_empty()
         {
-            told += heard.iter().map(|heard| if let Heard::Events(count) = heard { *count } else { 0 }).sum::<u32>();
+            told +=
+                heard.iter().map(|heard| if let VisitorInput::Events(count) = heard { *count } else { 0 }).sum::<u32>();
             self.pass(SWEEP_MS);
         }
         assert_eq!(told, EVENTS, "S3.36: one that may miss events is told of all of them");

@@ -1,6 +1,7 @@
 //! Bad weather: cuts, holes, crashes, pauses, restarts.
 
 use turno_engine::Input;
+use turno_proto::model::Mono;
 use turno_proto::model::admin::AdminCall;
 
 use crate::net::Way;
@@ -61,7 +62,7 @@ impl World {
 
     /// A peer dies, with a farewell by its system or without one, and comes back as a new process.
     fn crash_a_peer(&mut self) {
-        // What crashes tends to crash again, so that connections with few questions behind them follow each other.
+        // A crashed peer tends to crash again, so that short connections follow each other.
         let index = match self.crashed {
             Some(index) if self.rng.once_in(2) => index,
             _ => self.rng.index(self.peers.len()),
@@ -84,6 +85,9 @@ impl World {
         peer.core = None;
         peer.life += 1;
         self.job_worker_dies(index);
+        if let Some(zmq) = self.zmq_mut(index) {
+            zmq.parted();
+        }
         if let Some(wire) = self.peers[index].wire.take() {
             if quietly {
                 self.wires[wire].open_hole(Way::ToPeer);
@@ -108,13 +112,18 @@ impl World {
         let index = self.rng.index(self.peers.len());
         let until = self.now.plus_millis(self.rng.range(100, 6_000));
         self.trace.note(self.now, "sleeps", index as u64, until.as_millis());
-        let peer = &mut self.peers[index];
-        // A client keeps its promises by its own clock, so only workers oversleep, and those who listen.
-        match &mut peer.actor {
+        // A client keeps its promises by its own clock, so only workers oversleep, those who listen, and ZeroMQ peers.
+        match &mut self.peers[index].actor {
             Actor::Worker(worker) => worker.oversleeps(),
-            Actor::Listener(_) => {}
+            Actor::Listener(_) | Actor::Zmq(_) => {}
             _ => return,
         }
+        self.sleeps(index, until);
+    }
+
+    /// It sees and does nothing until then.
+    pub(crate) fn sleeps(&mut self, index: usize, until: Mono) {
+        let peer = &mut self.peers[index];
         peer.asleep_until = until;
         peer.wakes = Some(until);
         self.at(until, Happening::PeerWakes { peer: index });

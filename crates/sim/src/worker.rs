@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use turno_client::core::{Core, Event, Handed, Held, Settlement};
+use turno_client::core::{Core, CoreEvent, Handed, Held, Settlement};
 use turno_proto::model::{Code, Cost, MessageId, Mono, Payload, QueueName};
 
 use crate::body;
-use crate::oracle::{Oracle, Seen};
+use crate::oracle::{Oracle, SeenDelivery};
 use crate::rng::Rng;
 
-/// What a worker will do with a delivery.
+/// A worker's plan for a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     Answer,
-    /// First a few pieces and a word of progress.
+    /// First a few pieces and a report of progress.
     Stream,
     Fail {
         permanent: bool,
@@ -82,12 +82,12 @@ impl Worker {
         rng: &mut Rng,
     ) -> Option<Mono> {
         self.taken += 1;
-        let number = body::number(&handed.payload.bytes);
+        let number = body::number(body::raw(&handed.payload));
         let queue = queues.iter().position(|queue| *queue == handed.queue).expect("I4: work from a queue it consumes");
         // A broadcast takes no slots; if it wants no reply there is nothing to do.
         if handed.cost != Cost::Broadcast {
             let (delivery, attempt) = (handed.held.delivery(), handed.attempt);
-            oracle.handed(number, Seen { queue, id: handed.id, life, delivery, attempt });
+            oracle.handed(number, SeenDelivery { queue, id: handed.id, life, delivery, attempt });
         } else if !handed.wants_reply {
             return None;
         }
@@ -124,12 +124,12 @@ impl Worker {
         let settlement = match job.manner {
             Manner::Fail { permanent } => Settlement::Fail { permanent, payload: Payload::body("no") },
             Manner::Stream if job.wants_reply => {
-                let piece = Payload::body(body::of(job.number));
+                let piece = body::payload(job.number);
                 core.piece(held, &piece);
                 core.progress(held, &piece);
-                Settlement::Reply(Payload::body(body::answer_under(job.number, job.token)))
+                Settlement::Reply(body::answer_payload(job.number, job.token))
             }
-            _ if job.wants_reply => Settlement::Reply(Payload::body(body::answer_under(job.number, job.token))),
+            _ if job.wants_reply => Settlement::Reply(body::answer_payload(job.number, job.token)),
             _ => Settlement::Ack,
         };
         let done = !matches!(settlement, Settlement::Fail { .. });
@@ -139,8 +139,8 @@ impl Worker {
     }
 
     /// The broker takes a delivery back: an honest worker stops and says so; a bad one goes on.
-    pub(crate) fn stop(&mut self, core: &mut Core, event: &Event) {
-        if let Event::CancelDelivery { held, reason } = event {
+    pub(crate) fn stop(&mut self, core: &mut Core, event: &CoreEvent) {
+        if let CoreEvent::CancelDelivery { held, reason } = event {
             if let Some(job) = self.jobs.get_mut(held) {
                 job.link = None;
             }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use turno_broker::connections::Connections;
 use turno_client::Address;
 use turno_client::core::{Core, Held, Registration, Settings};
-use turno_proto::foreman::TaskId;
+use turno_proto::foreman::WireTaskId;
 use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
 use crate::boss::Boss;
@@ -27,6 +27,7 @@ use crate::rng::Rng;
 use crate::rogue::Rogue;
 use crate::trace::Trace;
 use crate::worker::{FRAGILE_SLOTS, Worker};
+use crate::zmq::{Zmq, ZmqPeer};
 
 /// Something that will happen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,9 +115,15 @@ pub(crate) enum Happening {
         peer: usize,
         life: u64,
     },
+    /// A ZeroMQ worker is done with a delivery.
+    ZmqFinish {
+        peer: usize,
+        life: u64,
+        key: u64,
+    },
 }
 
-/// What a peer is.
+/// The kind of a peer.
 #[derive(Debug)]
 pub(crate) enum Actor {
     Client(Client),
@@ -130,6 +137,8 @@ pub(crate) enum Actor {
     Boss(Box<Boss>),
     /// Publishes and listens.
     Listener(Box<Listener>),
+    /// Has a ZeroMQ socket.
+    Zmq(Box<ZmqPeer>),
 }
 
 #[derive(Debug)]
@@ -157,9 +166,9 @@ pub(crate) struct Broker {
     /// `None` while it is down.
     pub(crate) board: Option<Connections>,
     pub(crate) run: u64,
-    /// What it looked at when it started.
+    /// Its clock since its start.
     pub(crate) clock: Clock,
-    /// What outlives it; `None` if nothing does.
+    /// Its store; `None` if nothing outlives it.
     pub(crate) shelf: Option<Shelf>,
     pub(crate) wires: BTreeMap<ConnId, usize>,
     pub(crate) wakes: Option<Mono>,
@@ -167,7 +176,18 @@ pub(crate) struct Broker {
     pub(crate) drains_until: Option<Mono>,
 }
 
+impl Peer {
+    pub(crate) const fn is_zmq(&self) -> bool {
+        matches!(self.actor, Actor::Zmq(_))
+    }
+}
+
 impl Broker {
+    /// It takes in what comes over that connection.
+    pub(crate) fn hears(&self, conn: ConnId) -> bool {
+        self.board.as_ref().is_some_and(|board| board.is_heard(conn))
+    }
+
     /// The wire of a connection that it has given up and not closed yet.
     pub(crate) fn given_up(&self, conn: ConnId) -> Option<usize> {
         let doomed = self.board.as_ref().is_some_and(|board| !board.is_heard(conn));
@@ -190,7 +210,7 @@ pub(crate) struct World {
     /// The number of the latest message.
     pub(crate) number: u64,
     pub(crate) oracle: Oracle,
-    /// Those who want a queue to themselves.
+    /// Workers of exclusive queues.
     pub(crate) singles: Singles,
     /// Jobs.
     pub(crate) farm: Farm,
@@ -198,6 +218,8 @@ pub(crate) struct World {
     pub(crate) habits: Habits,
     /// Which brokers are linked.
     pub(crate) links: Links,
+    /// Where ZeroMQ peers come to.
+    pub(crate) zmq: Zmq,
     pub(crate) trace: Trace,
     /// Faults may happen and clients ask.
     pub(crate) stormy: bool,
@@ -228,12 +250,15 @@ impl World {
             farm: Farm::default(),
             habits,
             links: Links::default(),
+            zmq: Zmq::default(),
             trace,
             stormy: true,
             crashed: None,
             blind: false,
         };
-        for broker in 0..world.plan_brokers(seed) {
+        let brokers = world.plan_brokers(seed);
+        world.plan_zmq(seed, brokers);
+        for broker in 0..brokers {
             let shelf = Shelf::some(&mut world.rng);
             let wires = BTreeMap::new();
             let clock = Clock::default();
@@ -260,6 +285,7 @@ impl World {
         world.add_singles();
         world.add_farm();
         world.add_listeners();
+        world.add_zmq();
         world.at(world.now.plus_millis(300), Happening::Weather);
         world
     }
@@ -295,7 +321,7 @@ impl World {
             Happening::Act { peer, life } => self.act(peer, life),
             Happening::Finish { peer, life, held } => self.finish(peer, life, held),
             Happening::TaskEnds { peer, life, job, task, attempt, killed } => {
-                self.task_ends(peer, life, TaskId { job, task }, attempt, killed);
+                self.task_ends(peer, life, WireTaskId { job, task }, attempt, killed);
             }
             Happening::LinkDialled { broker, run, target, to } => self.link_dialled(broker, run, target, to),
             Happening::Weather => self.weather(),
@@ -308,6 +334,7 @@ impl World {
             Happening::PeerStarts { peer, life } if self.peers[peer].life == life => self.start_peer(peer),
             Happening::PeerStarts { .. } => {}
             Happening::Leaves { peer, life } => self.leaves(peer, life),
+            Happening::ZmqFinish { peer, life, key } => self.zmq_finishes(peer, life, key),
         }
     }
 
@@ -362,6 +389,12 @@ impl World {
                 return self.dial(index, life, order[0]);
             }
             Actor::Liar(_) => {
+                let life = peer.life;
+                self.at(now, Happening::Act { peer: index, life });
+                return self.dial(index, life, order[0]);
+            }
+            Actor::Zmq(zmq) => {
+                zmq.parted();
                 let life = peer.life;
                 self.at(now, Happening::Act { peer: index, life });
                 return self.dial(index, life, order[0]);

@@ -62,6 +62,20 @@ fn rings_in_bad_weather() {
     assert_eq!(run(RING_SEEDS + 7, SHORT).expect("no violation"), once);
 }
 
+/// Proves I2, I4, I9, I12, I13 and I21 for ZeroMQ peers of these seeds: they ask, work, push, pull, publish and subscribe among
+/// native peers.
+#[test]
+fn zeromq_peers_in_bad_weather() {
+    let mut messages = 0;
+    for seed in (93..=180).step_by(3) {
+        match run(seed, SHORT) {
+            Ok(outcome) => messages += outcome.zmq,
+            Err(violation) => panic!("seed {seed}: {}\n{}", violation.what, violation.last),
+        }
+    }
+    assert!(messages > 2_000, "{messages} messages to ZeroMQ peers prove little");
+}
+
 /// Proves I22: the same seed gives the same run, and another seed another one.
 #[test]
 fn a_seed_is_a_run() {

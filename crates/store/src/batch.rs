@@ -1,4 +1,4 @@
-//! What one commit does: a row of operations, encoded once, straight into the bytes that go to the disk.
+//! The operations of one commit, encoded once, straight into the bytes that go to the disk.
 
 use crate::limits::KEY_BYTES_MAX;
 use crate::record::{self, Raw, padded};
@@ -9,32 +9,32 @@ use crate::store::{RecordNo, Space};
 pub enum Op<'a> {
     /// Puts a numbered record, in place of one of the same number if there is one.
     Put {
-        /// Its mark.
+        /// The space of the record.
         space: Space,
-        /// Its number.
+        /// The number of the record.
         record: RecordNo,
-        /// Its bytes.
+        /// The bytes of the record.
         value: &'a [u8],
     },
     /// Deletes a numbered record, if it is there.
     Delete {
-        /// Its number.
+        /// The number of the record.
         record: RecordNo,
     },
     /// Puts a keyed record, in place of one of the same key if there is one.
     Set {
-        /// Its table.
+        /// The space of the record.
         space: Space,
-        /// Its key.
+        /// The key of the record.
         key: &'a [u8],
-        /// Its bytes.
+        /// The bytes of the record.
         value: &'a [u8],
     },
     /// Deletes a keyed record, if it is there.
     Unset {
-        /// Its table.
+        /// The space of the record.
         space: Space,
-        /// Its key.
+        /// The key of the record.
         key: &'a [u8],
     },
 }

@@ -38,7 +38,7 @@ pub enum CommitError {
     Unavailable {
         /// Whether asking again can help.
         retry: Retry,
-        /// What happened, for people.
+        /// The cause, for people.
         why: String,
     },
     /// The number is not the next one: a mistake of the caller, or a store that went back in time. Nothing was written.
@@ -58,10 +58,10 @@ pub enum ReadError {
     Unavailable {
         /// Whether asking again can help.
         retry: Retry,
-        /// What happened, for people.
+        /// The cause, for people.
         why: String,
     },
-    /// What was committed is not what is there now.
+    /// Committed data is missing or changed.
     #[error("{file} is damaged at byte {offset}: the record no longer has its checksum")]
     Damaged {
         /// The file's name in the store's directory.

@@ -12,11 +12,11 @@ const BATCH_BYTES_MAX: usize = 24 * 1024 * 1024;
 /// Bytes counted for a record beside its value.
 const OVERHEAD_BYTES: usize = 24;
 
-/// What outlives a [`Mem`], as a disk outlives a process. Clones are the same medium.
+/// The data that outlives a [`Mem`], as a disk outlives a process. Clones are the same medium.
 #[derive(Clone, Debug, Default)]
 pub struct MemMedium(Arc<Mutex<Content>>);
 
-/// What goes wrong with one commit.
+/// The fault of one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemFault {
     /// It is done, and nobody hears of it.
@@ -106,7 +106,7 @@ pub struct Mem {
 }
 
 impl Mem {
-    /// Opens a medium: anyone who had it before is fenced off.
+    /// Opens a medium: its earlier store is fenced off.
     #[must_use]
     pub fn open(medium: &MemMedium) -> Self {
         let mut content = medium.content();
@@ -145,7 +145,7 @@ impl Content {
         self.live_bytes += new.map_or(0, |len| padded(len + OVERHEAD_BYTES));
     }
 
-    /// What goes wrong with this batch.
+    /// The fault of this batch.
     fn fault(&mut self, batch: &Batch) -> Option<MemFault> {
         match self.faults.front() {
             Some(MemFault::Full) if !batch.has_puts() => None,

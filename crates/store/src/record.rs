@@ -42,12 +42,12 @@ pub(crate) struct Raw<'a> {
     pub(crate) kind: u8,
     space: Space,
     key_len: usize,
-    /// What follows the head.
+    /// The bytes after the head.
     pub(crate) rest: &'a [u8],
 }
 
 impl<'a> Raw<'a> {
-    /// What the first bytes say of the length. Nothing is allocated for it: the bytes must be there.
+    /// The length that the first bytes claim. Nothing is allocated for it: the bytes must be there.
     pub(crate) fn claimed_len(bytes: &[u8]) -> Option<usize> {
         let len = u32_at(bytes, 0)? as usize;
         (len >= HEAD_BYTES).then_some(len)

@@ -1,4 +1,4 @@
-//! What every kind of store promises. Nothing above this trait may know which one runs.
+//! The contract of every store. Nothing above this trait may know which one runs.
 //!
 //! It is synchronous: the one caller is the committer, an OS thread of its own, because a commit on a busy runtime took
 //! twenty times as long. One that speaks to a server blocks on its socket there.
@@ -58,20 +58,20 @@ pub struct Space(pub u8);
 pub enum Item<'a> {
     /// A keyed record.
     Keyed {
-        /// Its table.
+        /// The space of the record.
         space: Space,
-        /// Its key.
+        /// The key of the record.
         key: &'a [u8],
-        /// What was put.
+        /// The value that was put.
         value: &'a [u8],
     },
     /// A numbered record.
     Numbered {
-        /// Its mark.
+        /// The space of the record.
         space: Space,
-        /// Its number.
+        /// The number of the record.
         record: RecordNo,
-        /// What was put.
+        /// The value that was put.
         value: &'a [u8],
     },
 }
@@ -79,14 +79,14 @@ pub enum Item<'a> {
 /// A numbered record's mark and its bytes.
 pub type Stored<'a> = (Space, &'a [u8]);
 
-/// What fits.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Bytes of a batch, as [`Batch::len`] counts them. More: `TooLarge`.
     pub batch_bytes_max: usize,
 }
 
-/// What is used.
+/// How much is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Numbered records that live.
@@ -112,7 +112,7 @@ pub trait Store: Send {
     /// The highest record number ever put, dead ones included, so that a number need never be used twice.
     fn last_record(&self) -> RecordNo;
 
-    /// What fits.
+    /// The limits of the store.
     fn capacity(&self) -> Capacity;
 
     /// The only write: all operations of the batch in their order, or none. When it returns, they are durable. `no` is
@@ -135,6 +135,6 @@ pub trait Store: Send {
     /// Does a small piece of housekeeping while nothing else is to do. Whether there is more.
     fn compact(&mut self) -> Result<bool, CommitError>;
 
-    /// What is used.
+    /// How much is used.
     fn usage(&self) -> Usage;
 }

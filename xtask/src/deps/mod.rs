@@ -22,7 +22,7 @@ const LIST: &str = "LICENSES-THIRD-PARTY.md";
 /// The platform that is released; others add crates that nobody here builds.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// What is linked: neither what builds or tests it, nor procedural macros.
+/// Linked dependencies: neither those of builds and tests, nor procedural macros.
 const LINKED: &str = "normal,no-proc-macro";
 
 /// Checks all dependencies; `true` if nothing is wrong. With `write` the list is written anew.

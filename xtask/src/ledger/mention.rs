@@ -3,7 +3,7 @@
 use super::number::{Number, leading_digits};
 use crate::word::is_ident;
 
-/// What a line says about requirements.
+/// Requirements that a line mentions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Mention {
     Number(Number),

@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
     requirements: Vec<Requirement>,
     /// Places of tests as `path:line`.
     proofs: BTreeMap<Number, Vec<String>>,
-    /// What is wrong with the list or with what tests say, as `path:line: what`.
+    /// Mistakes in the list or in tests, as `path:line: what`.
     faults: Vec<String>,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Number {
     pub(crate) index: u16,
 }
 
-/// What a number belongs to.
+/// The document that a number belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
     Document(u8),

@@ -30,7 +30,7 @@ pub(crate) struct Drawn {
     pub(crate) faults: Vec<Fault>,
 }
 
-/// What keeps the page from being drawn well.
+/// A mistake that keeps the page from being drawn.
 pub(crate) struct Fault {
     pub(crate) path: String,
     pub(crate) line: usize,

@@ -1,4 +1,4 @@
-//! What must see a planted bug. The patch says it: the simulator, unless a line `Check: …` names tests to run with cargo.
+//! The check that must find a planted bug. The patch names it: the simulator, unless a line `Check: …` names tests to run with cargo.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ const LINE: &str = "Check: ";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     Simulator,
-    /// What is said to cargo.
+    /// The arguments of cargo.
     Tests(String),
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context as _, Result, bail};
 
 use super::check::Check;
-use super::finding::{Failure, Finding};
+use super::finding::{Failure, SimFinding};
 use super::first_line_with;
 use crate::machine::Machine;
 use crate::tree;
@@ -18,7 +18,7 @@ use crate::tree;
 /// Seeds within which a bug must show.
 pub(super) const SEEDS: &str = "2000";
 
-const BUILD: &[&str] = &["cargo", "build", "--release", "--package", "turno-sim", "--locked", "--quiet"];
+const BUILD: &[&str] = &["cargo", "build", "--profile", "planted", "--package", "turno-sim", "--locked", "--quiet"];
 
 /// How nextest ends when tests ran and some failed.
 const TESTS_FAILED: i32 = 100;
@@ -68,15 +68,15 @@ impl Copy {
     }
 
     /// Runs the seeds, with the broker's own checks or blind to them.
-    pub(super) fn simulate(&self, blind: bool) -> Result<Option<Finding>> {
-        let mut command = Command::new(self.build.join("release/turno-sim"));
+    pub(super) fn simulate(&self, blind: bool) -> Result<Option<SimFinding>> {
+        let mut command = Command::new(self.build.join("planted/turno-sim"));
         command.args(["--seeds", SEEDS]).args(blind.then_some("--blind")).current_dir(&self.tree);
         let output = command.stdin(Stdio::null()).output().context("the simulator does not start")?;
         if output.status.success() {
             return Ok(None);
         }
         let report = String::from_utf8_lossy(&output.stderr);
-        match Finding::parse(&report) {
+        match SimFinding::parse(&report) {
             Some(finding) => Ok(Some(finding)),
             None => bail!("the simulator ended with {} and no violation: {}", output.status, report.trim()),
         }

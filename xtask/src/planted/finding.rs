@@ -1,16 +1,16 @@
-//! What the simulator and the tests say when they find something.
+//! Findings of the simulator and of tests.
 
 use std::fmt;
 
 /// A violation, as the simulator reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(super) struct SimFinding {
     pub(super) seed: u64,
     /// Which check complained, in its own words.
     pub(super) what: String,
 }
 
-impl Finding {
+impl SimFinding {
     /// Reads the report; `None` if it is none.
     pub(super) fn parse(report: &str) -> Option<Self> {
         let (_, report) = report.split_once("violation: ")?;
@@ -27,7 +27,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for SimFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}: {}", self.seed, self.what)
     }
@@ -50,7 +50,7 @@ impl Failure {
         });
         let (test, what) = match panicked {
             Some(test) => (test, lines.next().map_or("", own_words)),
-            None => ("a test", "failed without a word"),
+            None => ("a test", "failed without output"),
         };
         Self { test: test.to_owned(), what: what.to_owned() }
     }
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn a_report_is_read() {
         let report = "violation: I12: 7 ended twice\nseed 12 at event 34 of commit abc; the last events:\n  0.1 x\n";
-        let finding = Finding::parse(report).unwrap();
-        assert_eq!(finding, Finding { seed: 12, what: "I12: 7 ended twice".to_owned() });
+        let finding = SimFinding::parse(report).unwrap();
+        assert_eq!(finding, SimFinding { seed: 12, what: "I12: 7 ended twice".to_owned() });
         assert_eq!(finding.to_string(), "seed 12: I12: 7 ended twice");
     }
 
@@ -84,13 +84,13 @@ mod tests {
     fn two_values_are_left_out() {
         let report =
             "violation: assertion `left == right` failed: the count of bytes\n  left: 1\n right: 2\nseed 5 at …";
-        assert_eq!(Finding::parse(report), Some(Finding { seed: 5, what: "the count of bytes".to_owned() }));
+        assert_eq!(SimFinding::parse(report), Some(SimFinding { seed: 5, what: "the count of bytes".to_owned() }));
     }
 
     #[test]
     fn what_is_no_report_is_not_read() {
         for text in ["", "usage: turno-sim", "violation: x\n", "seed 5 at event 1", "violation: x\nseed y at event"] {
-            assert_eq!(Finding::parse(text), None, "{text}");
+            assert_eq!(SimFinding::parse(text), None, "{text}");
         }
     }
 
@@ -104,7 +104,7 @@ mod tests {
             ("the count of bytes", false),
             ("0 ≤ used ≤ slots, always", false),
         ] {
-            assert_eq!(Finding { seed: 1, what: what.to_owned() }.is_from_outside(), outside, "{what}");
+            assert_eq!(SimFinding { seed: 1, what: what.to_owned() }.is_from_outside(), outside, "{what}");
         }
     }
 
@@ -113,6 +113,6 @@ mod tests {
         let report = "  FAIL [ 0.1s] (1/5) turno-store::store crash::cut\n  stderr ───\n\n    thread 'crash::cut' (25) \
                       panicked at crates/x.rs:1:2:\n    assertion `left == right` failed: it must open\n      left: 1\n";
         assert_eq!(Failure::parse(report).to_string(), "crash::cut: it must open");
-        assert_eq!(Failure::parse("  TIMEOUT [ 9s] x\n").to_string(), "a test: failed without a word");
+        assert_eq!(Failure::parse("  TIMEOUT [ 9s] x\n").to_string(), "a test: failed without output");
     }
 }

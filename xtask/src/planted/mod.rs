@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 
 use self::check::Check;
 use self::copy::Copy;
-use self::finding::{Failure, Finding};
+use self::finding::{Failure, SimFinding};
 
 /// Where the patches lie, from the root.
 const FOLDER: &str = "planted";
@@ -31,13 +31,13 @@ struct Bug {
     check: Check,
 }
 
-/// What became of it.
+/// The result of planting one bug.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum PlantedVerdict {
     /// Found; if it was the broker's own check that found it, also what shows without that.
     Caught {
-        by: Finding,
-        blind: Option<Option<Finding>>,
+        by: SimFinding,
+        blind: Option<Option<SimFinding>>,
     },
     CaughtByTest(Failure),
     Survived(Check),
@@ -59,7 +59,7 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<bool> {
     for check in checks {
         // Otherwise every bug would be caught, by what is wrong anyway.
         match examine(&copy, check)? {
-            Verdict::Survived(_) => {}
+            PlantedVerdict::Survived(_) => {}
             verdict => bail!("without any planted bug: {}", line("the tree", 0, &verdict)),
         }
     }
@@ -67,7 +67,7 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<bool> {
     let mut caught = 0;
     for bug in &bugs {
         let verdict = plant(&copy, bug)?;
-        caught += usize::from(matches!(verdict, Verdict::Caught { .. } | Verdict::CaughtByTest(_)));
+        caught += usize::from(matches!(verdict, PlantedVerdict::Caught { .. } | PlantedVerdict::CaughtByTest(_)));
         println!("{}", line(&bug.name, width, &verdict));
     }
     copy.refresh()?;
@@ -75,29 +75,29 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<bool> {
     Ok(caught == bugs.len())
 }
 
-fn plant(copy: &Copy, bug: &Bug) -> Result<Verdict> {
+fn plant(copy: &Copy, bug: &Bug) -> Result<PlantedVerdict> {
     copy.refresh()?;
     if let Err(why) = apply(&copy.tree, &bug.patch, &[])? {
-        return Ok(Verdict::DoesNotApply(why));
+        return Ok(PlantedVerdict::DoesNotApply(why));
     }
     examine(copy, &bug.check)
 }
 
 /// Builds what is in the copy and looks whether the check sees anything.
-fn examine(copy: &Copy, check: &Check) -> Result<Verdict> {
+fn examine(copy: &Copy, check: &Check) -> Result<PlantedVerdict> {
     if matches!(check, Check::Tests(_)) {
         return Ok(match copy.test(check)? {
-            Ok(Some(failure)) => Verdict::CaughtByTest(failure),
-            Ok(None) => Verdict::Survived(check.clone()),
-            Err(why) => Verdict::DoesNotBuild(why),
+            Ok(Some(failure)) => PlantedVerdict::CaughtByTest(failure),
+            Ok(None) => PlantedVerdict::Survived(check.clone()),
+            Err(why) => PlantedVerdict::DoesNotBuild(why),
         });
     }
     if let Err(why) = copy.build()? {
-        return Ok(Verdict::DoesNotBuild(why));
+        return Ok(PlantedVerdict::DoesNotBuild(why));
     }
-    let Some(by) = copy.simulate(false)? else { return Ok(Verdict::Survived(check.clone())) };
+    let Some(by) = copy.simulate(false)? else { return Ok(PlantedVerdict::Survived(check.clone())) };
     let blind = if by.is_from_outside() { None } else { Some(copy.simulate(true)?) };
-    Ok(Verdict::Caught { by, blind })
+    Ok(PlantedVerdict::Caught { by, blind })
 }
 
 /// The patches of the tree, by name.
@@ -146,15 +146,15 @@ fn first_line_with(word: &str, text: &str) -> String {
     found.unwrap_or("no reason given").to_owned()
 }
 
-fn line(name: &str, width: usize, verdict: &Verdict) -> String {
+fn line(name: &str, width: usize, verdict: &PlantedVerdict) -> String {
     let (word, what): (&str, &dyn fmt::Display) = match verdict {
-        Verdict::Caught { by, blind: None } => ("caught", by),
-        Verdict::Caught { by, blind: Some(None) } => ("caught", &format!("{by}; blind: not seen")),
-        Verdict::Caught { by, blind: Some(Some(blind)) } => ("caught", &format!("{by}; blind: {blind}")),
-        Verdict::CaughtByTest(failure) => ("caught", failure),
-        Verdict::Survived(check) => ("SURVIVED", &format!("{check} without a violation")),
-        Verdict::DoesNotApply(why) => ("DOES NOT APPLY", why),
-        Verdict::DoesNotBuild(why) => ("DOES NOT BUILD", why),
+        PlantedVerdict::Caught { by, blind: None } => ("caught", by),
+        PlantedVerdict::Caught { by, blind: Some(None) } => ("caught", &format!("{by}; blind: not seen")),
+        PlantedVerdict::Caught { by, blind: Some(Some(blind)) } => ("caught", &format!("{by}; blind: {blind}")),
+        PlantedVerdict::CaughtByTest(failure) => ("caught", failure),
+        PlantedVerdict::Survived(check) => ("SURVIVED", &format!("{check} without a violation")),
+        PlantedVerdict::DoesNotApply(why) => ("DOES NOT APPLY", why),
+        PlantedVerdict::DoesNotBuild(why) => ("DOES NOT BUILD", why),
     };
     format!("{word:<8} {name:<width$}   {what}")
 }
@@ -212,15 +212,15 @@ mod tests {
 
     #[test]
     fn each_bug_has_one_line() {
-        let finding = |seed, what: &str| Finding { seed, what: what.to_owned() };
-        let caught = |blind| Verdict::Caught { by: finding(3, "slots agree"), blind };
+        let finding = |seed, what: &str| SimFinding { seed, what: what.to_owned() };
+        let caught = |blind| PlantedVerdict::Caught { by: finding(3, "slots agree"), blind };
         for (verdict, expected) in [
             (caught(None), "caught   01-x   seed 3: slots agree"),
             (caught(Some(None)), "caught   01-x   seed 3: slots agree; blind: not seen"),
             (caught(Some(Some(finding(9, "I9: y")))), "caught   01-x   seed 3: slots agree; blind: seed 9: I9: y"),
-            (Verdict::Survived(Check::Simulator), "SURVIVED 01-x   2000 seeds without a violation"),
-            (Verdict::DoesNotApply("error: z".to_owned()), "DOES NOT APPLY 01-x   error: z"),
-            (Verdict::DoesNotBuild("error[E1]".to_owned()), "DOES NOT BUILD 01-x   error[E1]"),
+            (PlantedVerdict::Survived(Check::Simulator), "SURVIVED 01-x   2000 seeds without a violation"),
+            (PlantedVerdict::DoesNotApply("error: z".to_owned()), "DOES NOT APPLY 01-x   error: z"),
+            (PlantedVerdict::DoesNotBuild("error[E1]".to_owned()), "DOES NOT BUILD 01-x   error[E1]"),
         ] {
             assert_eq!(line("01-x", 4, &verdict), expected);
         }

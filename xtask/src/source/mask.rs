@@ -3,7 +3,7 @@
 
 use super::Line;
 
-/// What the scanner is inside of.
+/// The scanner's state: the construct that it is inside of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Code,

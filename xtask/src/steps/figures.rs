@@ -38,26 +38,26 @@ impl Figures {
         self.0.keys().map(String::len).max().unwrap_or(0)
     }
 
-    /// What to commit after `measured`: every fall, but of the rises only those beyond the limit. The small ones
+    /// The figures to commit after `measured`: every fall, but of the rises only those beyond the limit. The small ones
     /// add up against the old figure until they are seen.
     pub(crate) fn blessed(&self, measured: &Self) -> Self {
         let keep = |(name, now): (&String, &u64)| match self.0.get(name) {
-            Some(was) if now > was && Verdict::of(*was, *now) == Verdict::Same => (name.clone(), *was),
+            Some(was) if now > was && StepVerdict::of(*was, *now) == StepVerdict::Same => (name.clone(), *was),
             _ => (name.clone(), *now),
         };
         Self(measured.0.iter().map(keep).collect())
     }
 }
 
-/// What a step's measurement means.
+/// The verdict about a step's measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum StepVerdict {
     Same,
     Worse,
     Better,
 }
 
-impl Verdict {
+impl StepVerdict {
     fn of(was: u64, now: u64) -> Self {
         let (was, now) = (was * 100, now * 100);
         let margin = was / 100 * PERCENT_MAX;
@@ -94,13 +94,13 @@ pub(crate) fn compare(committed: &Figures, measured: &Figures) -> Comparison {
             continue;
         };
         let percent = change(*was, *now);
-        let mark = match Verdict::of(*was, *now) {
-            Verdict::Same => "",
-            Verdict::Worse => {
+        let mark = match StepVerdict::of(*was, *now) {
+            StepVerdict::Same => "",
+            StepVerdict::Worse => {
                 faults.push(format!("{name} takes {now} instructions instead of {was} ({percent:+.1} %)"));
                 "  TOO MANY"
             }
-            Verdict::Better => {
+            StepVerdict::Better => {
                 better.push(name.clone());
                 "  lower the figure"
             }

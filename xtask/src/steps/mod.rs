@@ -114,7 +114,7 @@ fn instructions(folder: &Path, name: &str, count: u64) -> Result<u64> {
     collected(&said).filter(|_| output.status.success()).with_context(|| format!("{name}: {said}"))
 }
 
-/// What callgrind says at its end.
+/// The count that callgrind prints at its end.
 fn collected(said: &str) -> Option<u64> {
     said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }

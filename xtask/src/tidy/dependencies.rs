@@ -8,12 +8,12 @@ use crate::word::find_word;
 /// Crates that others compile into their programs, so that errors are closed enums.
 const LIBRARIES: [&str; 5] = ["proto", "engine", "store", "client", "broker"];
 
-/// What proto must not pull in: it is bytes in, values out.
+/// Dependencies that proto must not have: it is bytes in, values out.
 const TOO_MUCH_FOR_PROTO: [&str; 3] = ["tokio", "tokio-util", "serde_json"];
 
 const ENGINE_MAY_TAKE: [&str; 1] = ["bytes"];
 
-/// What a program that embeds a broker does not want to compile.
+/// Dependencies that a program that embeds a broker does not want to compile.
 const COMMAND_LINE: [&str; 3] = ["clap", "clap_complete", "clap_mangen"];
 
 pub(super) fn direction(tree: &Tree) -> Vec<Breach> {

@@ -8,6 +8,7 @@ mod architecture;
 mod channels;
 mod core_purity;
 mod dependencies;
+mod documents;
 mod leftovers;
 mod lints;
 mod machines;
@@ -16,6 +17,7 @@ mod plain;
 mod planted;
 mod text;
 mod toolchain_facts;
+mod type_names;
 mod waiting;
 
 use std::fmt;
@@ -44,7 +46,7 @@ struct Breach {
 
 /// A breach and the rule it breaks.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
+struct RuleFinding {
     breach: Breach,
     rule: &'static str,
 }
@@ -73,6 +75,7 @@ const RULES: &[Rule] = &[
         about: "no file or module called helper, util, common, manager",
         check: names::vague_name,
     },
+    Rule { name: "type-name", about: "within a crate each type has its own name", check: type_names::type_names },
     Rule {
         name: "dependency-direction",
         about: "which of our crates may depend on which",
@@ -92,9 +95,24 @@ const RULES: &[Rule] = &[
         about: "ARCHITECTURE.md names every crate, docs/reference/modules.md every module",
         check: architecture::architecture_map,
     },
+    Rule {
+        name: "changelog-lines",
+        about: "CHANGELOG.md has one line of at most 160 characters an entry",
+        check: documents::changelog_lines,
+    },
+    Rule {
+        name: "client-page",
+        about: "the page about writing a client has at most four screens",
+        check: documents::client_page,
+    },
     Rule { name: "machine-walls", about: "which machine of the engine may use which", check: machines::machine_walls },
     Rule { name: "machine-path", about: "no path that exists on one machine only", check: text::machine_path },
     Rule { name: "plain-words", about: "words that others have replaced", check: plain::plain_words },
+    Rule {
+        name: "comment-subject",
+        about: "a doc comment does not begin with What, Who or Whose",
+        check: plain::comment_subject,
+    },
     Rule { name: "whitespace", about: "no tabs, no blanks at line ends", check: text::whitespace },
     Rule {
         name: "toolchain-facts",
@@ -118,11 +136,11 @@ pub(crate) fn describe_rules() -> String {
     RULES.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn findings(tree: &Tree) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES
+fn findings(tree: &Tree) -> Vec<RuleFinding> {
+    let mut findings: Vec<RuleFinding> = RULES
         .iter()
         .flat_map(|rule| {
-            let name = |breach| Finding { breach, rule: rule.name };
+            let name = |breach| RuleFinding { breach, rule: rule.name };
             (rule.check)(tree).into_iter().map(name)
         })
         .collect();
@@ -136,7 +154,7 @@ impl Breach {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for RuleFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Breach { path, line, advice } = &self.breach;
         write!(f, "{path}:{line}: {}: {advice}", self.rule)
@@ -202,6 +220,8 @@ mod tests {
             ),
             ("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95.0\"\n"),
             ("docs/adr/1-x.md", "# X\n"),
+            ("CHANGELOG.md", "## Unreleased\n\n- A\n  and B\n"),
+            ("docs/how-to/write-a-client.md", &long),
             ("planted/01-x.patch", "+++ b/x.rs\n@@ -1 +1 @@\n-a\n"),
             (
                 "crates/engine/Cargo.toml",
@@ -209,11 +229,11 @@ mod tests {
                  turno-engine = \"0\"\n",
             ),
             ("crates/engine/src/util.rs", &long),
-            ("crates/engine/src/jobs/hand.rs", "use crate::engine::Engine;\n"),
+            ("crates/engine/src/jobs/offer.rs", "use crate::engine::Engine;\nstruct Offer;\n"),
             ("crates/e2e/tests/queue.rs", "fn f() { worker.end(Duration::from_secs(1)); }\n"),
             (
                 "crates/engine/src/queue.rs",
-                "use std::collections::HashMap;\nuse anyhow::Result;\nfn f() {\n\tdbg!(std::fs::read);\n\
+                "use std::collections::HashMap;\nuse anyhow::Result;\n/// What.\nstruct Offer;\nfn f() {\n\tdbg!(std::fs::read);\n\
                  \x20   mpsc::channel();\n} // FIXME mend it, see /home/x\n\
                  #[ignore]\n#[cfg(test)]\nmod tests {\n    fn f() { thread::sleep(x); }\n}\n",
             ),
@@ -236,8 +256,8 @@ mod tests {
         let text = "// FIXME and /home/x\n";
         let own = findings(&Tree::of(&[("xtask/src/tidy/leftovers.rs", text)]));
         let other = findings(&Tree::of(&[("xtask/src/leftovers.rs", text)]));
-        let words = |found: &[Finding]| {
-            let about_words = |finding: &&Finding| matches!(finding.rule, "work-mark" | "machine-path");
+        let words = |found: &[RuleFinding]| {
+            let about_words = |finding: &&RuleFinding| matches!(finding.rule, "work-mark" | "machine-path");
             found.iter().filter(about_words).count()
         };
         assert_eq!((words(&own), words(&other)), (0, 2));

@@ -25,7 +25,7 @@ struct Hunk<'a> {
     path: String,
     /// Where it begins in the patch.
     line: usize,
-    /// What must stand in the file: what the patch keeps and what it takes away.
+    /// Lines that must stand in the file: those that the patch keeps and those that it takes away.
     before: Vec<&'a str>,
 }
 

@@ -38,7 +38,7 @@ const PROCESS_TESTS: &str = "crates/e2e/tests/";
 /// Waits that take a limit of their own. `Run::finish(` has it at the end of its arguments.
 const WAITS: [&str; 4] = [".end(Duration::", ".terminate(Duration::", "find(Duration::", ", Duration::from_secs("];
 
-/// What comes before the time of a command.
+/// The text before the time of a command.
 const COMMAND_TIMEOUT: &str = "\"--timeout\", \"";
 
 pub(super) fn test_limit(tree: &Tree) -> Vec<Breach> {

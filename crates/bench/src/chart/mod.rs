@@ -26,7 +26,7 @@ const PAGE: &str = "performance.md";
 const DRAWINGS: &str = "performance";
 
 #[derive(Args, Debug)]
-pub(crate) struct Options {
+pub(crate) struct ChartOptions {
     /// A report to draw; repeat for more
     #[arg(long = "from", value_name = "FILE", required = true)]
     files: Vec<String>,
@@ -43,8 +43,8 @@ struct Section {
 }
 
 /// Reads reports of works, growth and overload, told apart by what they hold.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let Options { files, docs } = options;
+pub(crate) fn run(options: &ChartOptions) -> Result<()> {
+    let ChartOptions { files, docs } = options;
     let path = docs.join(PAGE);
     let mut text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let folder = docs.join(DRAWINGS);
@@ -127,7 +127,7 @@ fn row(work: Work, budget: &Budget, result: &WorkResult, systems: &[&str]) -> St
     format!("| {} | {} | {} | {} |\n", work.name(), budget.figure, budget.bound, cells.join(" | "))
 }
 
-/// What a reader of the figures should know.
+/// Notes for readers of the figures.
 fn notes(report: &Report) -> Vec<String> {
     let mut versions: Vec<String> = Vec::new();
     let mut notes = Vec::new();

@@ -10,7 +10,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// What a thing is drawn with; each has a shade for light pages and one for dark.
+/// A colour; each has a shade for light pages and one for dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
     /// Titles and figures.
@@ -23,9 +23,9 @@ pub(super) enum Ink {
     Ours,
     /// Everyone else.
     Other,
-    /// What must be reached.
+    /// The budget line.
     Budget,
-    /// What everything stands on.
+    /// The base line.
     Ground,
 }
 

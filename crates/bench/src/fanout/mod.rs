@@ -36,8 +36,8 @@ const WARM_UP_ONES: usize = 700;
 const WARM_UP: Duration = Duration::from_millis(300);
 const COUNTED: Duration = Duration::from_millis(1_500);
 
-/// What arrived, and what is on its way.
-struct Tally {
+/// Events that arrived, and batches on their way.
+struct FanoutTally {
     received: Cell<u64>,
     /// How many subscribers have each batch that is on its way; its place is its number, taken round.
     arrived: RefCell<[usize; IN_FLIGHT]>,
@@ -48,7 +48,7 @@ struct Tally {
     failure: Failure,
 }
 
-impl Tally {
+impl FanoutTally {
     fn new(subscribers: usize) -> Self {
         let (received, done) = (Cell::new(0), Cell::new(0));
         let (arrived, room, failure) = (RefCell::new([0; IN_FLIGHT]), Notify::new(), Failure::default());
@@ -77,7 +77,7 @@ pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], subscribers
 pub(crate) fn run_apart(system: System, publisher: SocketAddr, at: &[SocketAddr], pids: &[u32]) -> Result<Figures> {
     block_on(async {
         let wire = Rc::new(Wire::of(system)?);
-        let tally = Rc::new(Tally::new(at.len()));
+        let tally = Rc::new(FanoutTally::new(at.len()));
         let scratch = Rc::new(RefCell::new(vec![0; READ_BYTES]));
         for address in at {
             let stream = open(*address, &wire.subscriber).await?;
@@ -105,7 +105,7 @@ pub(crate) fn run_apart(system: System, publisher: SocketAddr, at: &[SocketAddr]
 }
 
 /// Every byte is compared with what must come.
-async fn subscribe(stream: &TcpStream, wire: &Wire, scratch: &RefCell<Vec<u8>>, tally: &Tally) -> Result<()> {
+async fn subscribe(stream: &TcpStream, wire: &Wire, scratch: &RefCell<Vec<u8>>, tally: &FanoutTally) -> Result<()> {
     let length = wire.event.len();
     let expected = wire.event.repeat(READ_BYTES / length + 2);
     // Bytes of the event that is not all there, and events.
@@ -144,7 +144,7 @@ pub(crate) fn delays(publisher: SocketAddr, at: &[SocketAddr]) -> Result<Vec<f64
         let mut delays = vec![Vec::new(); at.len()];
         let mut buffer = vec![0; wire.event.len()];
         for round in 0..WARM_UP_ONES + ONES {
-            // Anyone who is waited for first must not make the others look late: in each round one is timed.
+            // The first subscriber that is waited for must not make the others look late: in each round one is timed.
             let timed = round % at.len();
             let begun = Instant::now();
             stream.write_all(&wire.publication).await?;
@@ -166,7 +166,7 @@ pub(crate) fn delays(publisher: SocketAddr, at: &[SocketAddr]) -> Result<Vec<f64
     })
 }
 
-async fn publish(stream: &TcpStream, batch: &[u8], tally: &Tally) -> Result<()> {
+async fn publish(stream: &TcpStream, batch: &[u8], tally: &FanoutTally) -> Result<()> {
     let mut sent = 0;
     loop {
         while sent == tally.done.get() + IN_FLIGHT {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_done_when_all_have_it() {
-        let tally = Tally::new(2);
+        let tally = FanoutTally::new(2);
         for (batch, done) in [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (2, 3)] {
             tally.has(batch);
             assert_eq!(tally.done.get(), done, "after {batch}");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use turno_proto::native::{Event, Frame, Kind, Raw, encode, split};
+use turno_proto::native::{Frame, Kind, Raw, RawEvent, encode, split};
 
 use crate::memory::BODY;
 use crate::native::greet;
@@ -23,7 +23,7 @@ pub(super) struct Wire {
     pub(super) event: Vec<u8>,
 }
 
-/// What an end says first, and what comes back.
+/// The first bytes of an end, and the expected answer.
 pub(super) struct Opening {
     said: Vec<u8>,
     answer: Answer,
@@ -55,7 +55,7 @@ impl Wire {
             }
             Opening { said, answer: Answer::Frames(answers) }
         };
-        let event = Event { topic: TOPIC.as_bytes(), payload: Raw { headers: false, bytes: &[7; BODY] } };
+        let event = RawEvent { topic: TOPIC.as_bytes(), payload: Raw { headers: false, bytes: &[7; BODY] } };
         let encoded = |frame: Frame<'_>| {
             let mut bytes = Vec::new();
             encode(&frame, &mut bytes);

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::submit::{submit, submitter, wait};
-use super::workers::Workers;
+use super::workers::WorkersProcess;
 use crate::link::Link;
 use crate::plain_log;
 use crate::process;
-use crate::rules::figures::Sample;
+use crate::rules::figures::RuleSample;
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
 use crate::tasks::block_on;
@@ -31,9 +31,9 @@ pub(super) async fn work_off(link: &mut Link, count: u32) -> Result<()> {
     wait(link, job, patience(count)).await
 }
 
-pub(super) fn measure(count: u32, router_count: usize) -> Result<Sample> {
+pub(super) fn measure(count: u32, router_count: usize) -> Result<RuleSample> {
     let mut server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
-    let workers = Workers::start(server.foreman, Workers::WORKERS)?;
+    let workers = WorkersProcess::start(server.foreman, WorkersProcess::WORKERS)?;
     let load = process::load_average()?;
     let mut run = block_on(async {
         let mut link = submitter(&server).await?;
@@ -65,11 +65,11 @@ struct Run {
 }
 
 impl Run {
-    fn sample(&self) -> Sample {
+    fn sample(&self) -> RuleSample {
         let count = f64::from(self.count);
         let rate = count / self.seconds;
         let per_sync = f64::from(self.count + WARM_UP) / self.commits as f64;
-        Sample(vec![
+        RuleSample(vec![
             ("tasks/s", rate),
             ("broker's CPU us per task", self.broker * 1e6 / count),
             ("workers' CPU us per task", self.workers * 1e6 / count),

@@ -8,10 +8,10 @@ use turno_proto::native::admin::AdminCall;
 
 use super::burst::work_off;
 use super::submit::{check, job, submitter};
-use super::workers::Workers;
+use super::workers::WorkersProcess;
 use super::{FULL, Finished};
 use crate::process;
-use crate::rules::figures::Sample;
+use crate::rules::figures::RuleSample;
 use crate::server::{Keeps, Server, routers};
 use crate::spread::MIB;
 use crate::system::System;
@@ -20,10 +20,10 @@ use crate::tasks::block_on;
 /// More than where the rate is measured: nobody judges how long it takes to get there.
 pub(super) const WORKERS: u16 = 512;
 
-/// A broker with so many jobs that ended, each worked off by the shared rota.
+/// A broker with so many jobs that ended, each worked off by the job workers.
 pub(super) fn fill(finished: Finished, router_count: usize) -> Result<Server> {
     let server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
-    let workers = Workers::start(server.foreman, WORKERS)?;
+    let workers = WorkersProcess::start(server.foreman, WORKERS)?;
     block_on(async {
         let mut link = submitter(&server).await?;
         for number in 1..=finished.jobs {
@@ -37,7 +37,7 @@ pub(super) fn fill(finished: Finished, router_count: usize) -> Result<Server> {
 }
 
 /// One more start, and a look at each job.
-pub(super) fn measure(server: &mut Server, finished: Finished, router_count: usize) -> Result<Sample> {
+pub(super) fn measure(server: &mut Server, finished: Finished, router_count: usize) -> Result<RuleSample> {
     let took = server.restart(Keeps::Disk, &[routers(router_count)]).context("the broker does not start again")?;
     let memory = process::memory_bytes(&server.pids());
     block_on(async {
@@ -56,9 +56,9 @@ pub(super) fn measure(server: &mut Server, finished: Finished, router_count: usi
 
 /// The bar is for ten million tasks. What fewer take is taken times as much; a start has a part that does not grow, so
 /// that is rather too long than too short.
-fn sample(took: Duration, finished: Finished, memory: u64) -> Sample {
+fn sample(took: Duration, finished: Finished, memory: u64) -> RuleSample {
     let seconds = took.as_secs_f64();
-    Sample(vec![
+    RuleSample(vec![
         ("s for 10,000,000 tasks", seconds * FULL.all() / finished.all()),
         ("s", seconds),
         ("tasks", finished.all()),

@@ -9,19 +9,19 @@ pub(crate) mod workers;
 use anyhow::Result;
 use clap::{Args, ValueEnum, value_parser};
 
-use self::workers::Workers;
-use crate::options::{Server, count};
+use self::workers::WorkersProcess;
+use crate::options::{ServerOptions, count};
 use crate::process;
 use crate::report::{self, Bound, Head};
-use crate::rules::figures::{PartResult, RuleResult, Sample};
+use crate::rules::figures::{PartResult, RuleResult, RuleSample};
 
 const ROUNDS: usize = 3;
-/// What is finished before the broker starts again, as the bar has it.
+/// Finished jobs and tasks before the broker starts again, as the bar has it.
 const FULL: Finished = Finished { jobs: 100, tasks: 100_000 };
 
-/// What is measured apart.
+/// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum FarmPart {
     /// An array is worked off.
     Rate,
     /// A long array is submitted.
@@ -34,10 +34,10 @@ enum Part {
     Busy,
 }
 
-impl Part {
+impl FarmPart {
     const ALL: [Self; 5] = [Self::Rate, Self::Submit, Self::Restart, Self::Programs, Self::Busy];
 
-    /// What has a verdict of its own, with what its first figure must keep to.
+    /// Measurements with a verdict of their own, and the bound of their first figure.
     const fn bars(self) -> &'static [(&'static str, Bound)] {
         match self {
             Self::Rate => &[("rate", Bound::AtLeast(20_000.0))],
@@ -51,9 +51,9 @@ impl Part {
     }
 
     /// All rounds of it: for each bar the samples.
-    fn measure(self, options: &Options) -> Result<Vec<Vec<Sample>>> {
+    fn measure(self, options: &FarmOptions) -> Result<Vec<Vec<RuleSample>>> {
         let rounds = options.rounds;
-        let each = |mut measure: Box<dyn FnMut() -> Result<Vec<Sample>>>| {
+        let each = |mut measure: Box<dyn FnMut() -> Result<Vec<RuleSample>>>| {
             let mut bars = vec![Vec::new(); self.bars().len()];
             for round in 1..=rounds {
                 for ((bar, _), (sample, samples)) in self.bars().iter().zip(measure()?.into_iter().zip(&mut bars)) {
@@ -96,9 +96,9 @@ impl Finished {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Options {
-    #[arg(value_enum, default_values_t = Part::ALL)]
-    parts: Vec<Part>,
+pub(crate) struct FarmOptions {
+    #[arg(value_enum, default_values_t = FarmPart::ALL)]
+    parts: Vec<FarmPart>,
     /// Rounds of each
     #[arg(long, default_value_t = ROUNDS, value_parser = count)]
     rounds: usize,
@@ -111,18 +111,18 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["jobs", "tasks"])]
     full: bool,
     #[command(flatten)]
-    server: Server,
+    server: ServerOptions,
 }
 
 /// Runs it; an error names the bars that were missed.
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &FarmOptions) -> Result<()> {
     let head = Head::now(options.server.routers)?;
-    process::raise_file_limit(u64::from(lives::WORKERS.max(Workers::WORKERS)))?;
+    process::raise_file_limit(u64::from(lives::WORKERS.max(WorkersProcess::WORKERS)))?;
     println!("{head}; load average {}", process::load_average()?);
     let about = format!(
         "no-op tasks, durable, {} protocol workers of {} slots without processes",
-        Workers::WORKERS,
-        Workers::SLOTS
+        WorkersProcess::WORKERS,
+        WorkersProcess::SLOTS
     );
     let (rule, rounds) = ("W9".to_owned(), options.rounds);
     // There is no order of parts to draw: each is its own broker, beside nothing.
@@ -130,7 +130,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for part in &options.parts {
         let samples = part.measure(options)?;
         let bars = part.bars().iter().zip(&samples);
-        result.parts.extend(bars.map(|((bar, bound), samples)| PartResult::of(bar, samples, *bound)));
+        result.parts.extend(bars.map(|((bar, bound), samples)| PartResult::of(bar, samples, &[*bound])));
         // Written after each part, so that a run that is cut short is not lost.
         report::write(options.server.json.as_deref(), &result)?;
     }
@@ -144,7 +144,7 @@ mod tests {
     /// The budget.
     #[test]
     fn bars() {
-        let bars = Part::ALL.iter().flat_map(|part| part.bars());
+        let bars = FarmPart::ALL.iter().flat_map(|part| part.bars());
         let bars: Vec<String> = bars.map(|(name, bound)| format!("{name} {bound}")).collect();
         assert_eq!(
             bars,

@@ -12,7 +12,7 @@ use super::submit::{submit, submit_command, submitter, wait};
 use crate::link::Link;
 use crate::process;
 use crate::rules::admin::ask;
-use crate::rules::figures::Sample;
+use crate::rules::figures::RuleSample;
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
 use crate::tasks::block_on;
@@ -29,9 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Workers, ended when this goes.
-struct Workers(Vec<Child>);
+struct WorkerPrograms(Vec<Child>);
 
-impl Workers {
+impl WorkerPrograms {
     async fn start(server: &Server, slots: &[u32], link: &mut Link) -> Result<Self> {
         let turno = std::env::current_exe()?.with_file_name("turno");
         let mut workers = Self(Vec::new());
@@ -58,7 +58,7 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl Drop for WorkerPrograms {
     fn drop(&mut self) {
         for child in &mut self.0 {
             for pid in process::tree(child.id()) {
@@ -86,11 +86,11 @@ fn files(folder: &Path) -> Result<u32> {
 }
 
 /// The broker's share of the CPU, files it leaves, and the time of an explanation.
-pub(super) fn measure(router_count: usize) -> Result<[Sample; 3]> {
+pub(super) fn measure(router_count: usize) -> Result<[RuleSample; 3]> {
     let server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
     block_on(async {
         let mut link = submitter(&server).await?;
-        let workers = Workers::start(&server, &SLOTS, &mut link).await?;
+        let workers = WorkerPrograms::start(&server, &SLOTS, &mut link).await?;
         let (broker, others) = (process::cpu_seconds(&server.pids()), workers.cpu_seconds());
         let begun = Instant::now();
         let job = submit(&mut link, TASKS).await?;
@@ -108,27 +108,27 @@ pub(super) fn measure(router_count: usize) -> Result<[Sample; 3]> {
             slowest = slowest.max(begun.elapsed().as_secs_f64() * 1e3);
         }
         Ok([
-            Sample(vec![
+            RuleSample(vec![
                 ("% of the CPU is the broker's", 100.0 * broker / (broker + others)),
                 ("tasks/s", f64::from(TASKS) / seconds),
                 ("broker's CPU us per task", broker * 1e6 / f64::from(TASKS)),
             ]),
-            Sample(vec![("files", f64::from(left))]),
-            Sample(vec![("ms for the slowest of 100 explanations", slowest)]),
+            RuleSample(vec![("files", f64::from(left))]),
+            RuleSample(vec![("ms for the slowest of 100 explanations", slowest)]),
         ])
     })
 }
 
 /// How busy slots are with tasks of a second.
-pub(super) fn busy(router_count: usize) -> Result<Sample> {
+pub(super) fn busy(router_count: usize) -> Result<RuleSample> {
     let server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
     block_on(async {
         let mut link = submitter(&server).await?;
-        let _workers = Workers::start(&server, &BUSY_SLOTS, &mut link).await?;
+        let _workers = WorkerPrograms::start(&server, &BUSY_SLOTS, &mut link).await?;
         let begun = Instant::now();
         let job = submit_command(&mut link, SECONDS, &["sleep", "1"]).await?;
         wait(&mut link, job, PATIENCE).await?;
         let rounds = f64::from(SECONDS) / f64::from(BUSY_SLOTS.iter().sum::<u32>());
-        Ok(Sample(vec![("% of the time slots are busy", 100.0 * rounds / begun.elapsed().as_secs_f64())]))
+        Ok(RuleSample(vec![("% of the time slots are busy", 100.0 * rounds / begun.elapsed().as_secs_f64())]))
     })
 }

@@ -11,7 +11,7 @@ use crate::link::{Link, scratch};
 use crate::memory::settled;
 use crate::process;
 use crate::rules::admin::ask;
-use crate::rules::figures::Sample;
+use crate::rules::figures::RuleSample;
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
 use crate::tasks::block_on;
@@ -60,7 +60,7 @@ pub(super) async fn job(link: &mut Link, call: AdminCall) -> Result<JobView> {
 }
 
 /// The time of a long submission, and the memory it takes; nobody is there to run it.
-pub(super) fn measure(router_count: usize) -> Result<[Sample; 2]> {
+pub(super) fn measure(router_count: usize) -> Result<[RuleSample; 2]> {
     let server = Server::start(System::Turno, false, Keeps::Disk, &[routers(router_count)])?;
     block_on(async {
         let mut link = submitter(&server).await?;
@@ -71,7 +71,7 @@ pub(super) fn measure(router_count: usize) -> Result<[Sample; 2]> {
         let seconds = begun.elapsed().as_secs_f64();
         let after = process::memory_bytes(&pids).max(settled(&pids).await);
         let grown = after.saturating_sub(before) as f64 / MEGABYTE;
-        Ok([Sample(vec![("s for 1,000,000 tasks", seconds)]), Sample(vec![("MB for 1,000,000 tasks", grown)])])
+        Ok([RuleSample(vec![("s for 1,000,000 tasks", seconds)]), RuleSample(vec![("MB for 1,000,000 tasks", grown)])])
     })
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use turno_proto::foreman::{Settings, StatusUpdate, Task, Worker, WorkerEvent};
+use turno_proto::foreman::{ForemanSettings, StatusUpdate, Task, Worker, WorkerEvent};
 use turno_proto::model::Mono;
 
 use crate::tasks::block_on;
@@ -20,16 +20,16 @@ const READ_BYTES: usize = 64 * 1024;
 const GREETINGS: usize = 64;
 
 /// The process, until it is dropped.
-pub(super) struct Workers(Child);
+pub(super) struct WorkersProcess(Child);
 
-impl Workers {
+impl WorkersProcess {
     pub(super) const WORKERS: u16 = 64;
     pub(super) const SLOTS: u16 = 4;
 
     /// Starts it with so many workers, and waits until the foreman has greeted all of them.
     pub(super) fn start(foreman: SocketAddr, workers: u16) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["shared rota", &foreman.to_string(), &workers.to_string()])
+            .args(["farm-workers", &foreman.to_string(), &workers.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -49,7 +49,7 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl Drop for WorkersProcess {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.0.kill();
@@ -93,7 +93,7 @@ impl JobWorker {
         let stream = TcpStream::connect(foreman).await?;
         stream.set_nodelay(true)?;
         let name = format!("worker-{number}");
-        let end = Worker::new(name.clone(), name, Workers::SLOTS, Settings::default())?;
+        let end = Worker::new(name.clone(), name, WorkersProcess::SLOTS, ForemanSettings::default())?;
         Ok(Self { end, stream, inbox: Vec::new(), out: Vec::new(), began: Instant::now() })
     }
 
@@ -150,7 +150,7 @@ impl JobWorker {
     }
 }
 
-/// What is said of a task that had nothing to do.
+/// The end of a task that had nothing to do.
 fn done(task: &Task) -> StatusUpdate {
     StatusUpdate {
         job: task.job,

@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::load::Shape;
+use super::load::GrowthShape;
 
-/// What grows.
+/// The growing quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Curve {
@@ -36,7 +36,7 @@ impl Curve {
         }
     }
 
-    /// What the x axis counts.
+    /// The label of the x axis.
     pub(crate) const fn axis(self) -> &'static str {
         match self {
             Self::Workers => "workers, each with its own connection",
@@ -63,13 +63,13 @@ impl Curve {
         }
     }
 
-    pub(crate) const fn shape(self, size: usize) -> Shape {
-        let plain = Shape { workers: 10, queues: 1, waiting: 0, body: 256 };
+    pub(crate) const fn shape(self, size: usize) -> GrowthShape {
+        let plain = GrowthShape { workers: 10, queues: 1, waiting: 0, body: 256 };
         match self {
-            Self::Workers => Shape { workers: size, ..plain },
-            Self::Queues => Shape { queues: size, ..plain },
-            Self::Waiting => Shape { waiting: size, ..plain },
-            Self::Bodies => Shape { body: size, ..plain },
+            Self::Workers => GrowthShape { workers: size, ..plain },
+            Self::Queues => GrowthShape { queues: size, ..plain },
+            Self::Waiting => GrowthShape { waiting: size, ..plain },
+            Self::Bodies => GrowthShape { body: size, ..plain },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What growth gave: samples in, medians and verdicts out.
+//! Figures of growth: samples in, medians and verdicts out.
 
 use serde::{Deserialize, Serialize};
 use xtask::grouped;
@@ -42,13 +42,13 @@ pub(crate) struct Point {
     /// The relay's over its own at the smallest size, in the same round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) relay_ratio: Option<f64>,
-    /// What the bar is for: `ratio`, or each round's `ratio` over `relay_ratio`.
+    /// The judged figure: `ratio`, or each round's `ratio` over `relay_ratio`.
     pub(crate) judged: Spread,
 }
 
 /// One size beside the smallest, in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct GrowthSample {
     pub(crate) turno: Pair,
     pub(crate) relay: Option<Pair>,
 }
@@ -67,20 +67,20 @@ impl Pair {
 
 impl Point {
     /// The smallest size itself.
-    pub(crate) fn smallest(size: usize, samples: &[Sample]) -> Self {
+    pub(crate) fn smallest(size: usize, samples: &[GrowthSample]) -> Self {
         let itself = samples.iter().map(|sample| {
             let beside_itself = |pair: Pair| Pair { here: pair.smallest, ..pair };
-            Sample { turno: beside_itself(sample.turno), relay: sample.relay.map(beside_itself) }
+            GrowthSample { turno: beside_itself(sample.turno), relay: sample.relay.map(beside_itself) }
         });
-        Self::of(size, &itself.collect::<Vec<Sample>>(), Judged::Alone)
+        Self::of(size, &itself.collect::<Vec<GrowthSample>>(), Judged::Alone)
     }
 
-    pub(crate) fn of(size: usize, samples: &[Sample], judged: Judged) -> Self {
-        let median_of = |of: fn(&Sample) -> Option<f64>| {
+    pub(crate) fn of(size: usize, samples: &[GrowthSample], judged: Judged) -> Self {
+        let median_of = |of: fn(&GrowthSample) -> Option<f64>| {
             let values: Vec<f64> = samples.iter().filter_map(of).collect();
             Spread::of(&values).map(|spread| spread.median)
         };
-        let bar = |sample: &Sample| match (judged, sample.relay) {
+        let bar = |sample: &GrowthSample| match (judged, sample.relay) {
             (Judged::BesideRelay, Some(relay)) => sample.turno.ratio() / relay.ratio(),
             _ => sample.turno.ratio(),
         };
@@ -150,9 +150,9 @@ impl CurveResult {
 mod tests {
     use super::*;
 
-    fn sample(turno: (f64, f64), relay: Option<(f64, f64)>) -> Sample {
+    fn sample(turno: (f64, f64), relay: Option<(f64, f64)>) -> GrowthSample {
         let pair = |(smallest, here)| Pair { smallest, here };
-        Sample { turno: pair(turno), relay: relay.map(pair) }
+        GrowthSample { turno: pair(turno), relay: relay.map(pair) }
     }
 
     #[test]

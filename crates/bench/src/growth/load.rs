@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use turno_proto::native::{Frame, Kind, Outgoing, Raw, encode};
+use turno_proto::native::{Frame, Kind, Raw, RawOutgoing, encode};
 
 use crate::link::{Link, Scratch, name_of, scratch};
 use crate::native::echo;
@@ -32,9 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// More than any point needs.
 const LIMITS: [(&str, u32); 2] = [("TURNO_LIMITS__CONNECTIONS", 20_000), ("TURNO_LIMITS__IN_FLIGHT", 1_000_000)];
 
-/// What grows.
+/// The sizes of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct GrowthShape {
     pub(crate) workers: usize,
     pub(crate) queues: usize,
     /// Requests that wait in the broker all the time.
@@ -43,21 +43,21 @@ pub(crate) struct Shape {
 }
 
 #[derive(Default)]
-struct Tally {
+struct GrowthTally {
     done: Cell<u64>,
     failure: Failure,
 }
 
 /// The server's CPU microseconds per request.
-pub(crate) fn measure(system: System, shape: Shape, count: usize) -> Result<f64> {
+pub(crate) fn measure(system: System, shape: GrowthShape, count: usize) -> Result<f64> {
     let mut settings = vec![routers(count)];
     settings.extend(LIMITS.map(|(name, value)| (name, value.to_string())));
     let server = Server::start(system, false, Keeps::ByDefault, &settings)?;
     block_on(drive(system, &server, shape)).with_context(|| format!("{system} with {shape:?}"))
 }
 
-async fn drive(system: System, server: &Server, shape: Shape) -> Result<f64> {
-    let tally = Rc::new(Tally::default());
+async fn drive(system: System, server: &Server, shape: GrowthShape) -> Result<f64> {
+    let tally = Rc::new(GrowthTally::default());
     let scratch = scratch();
     let mut workers = Vec::new();
     if shape.waiting == 0 {
@@ -98,7 +98,7 @@ async fn drive(system: System, server: &Server, shape: Shape) -> Result<f64> {
 }
 
 /// Asks for the first time: all clients by turns, so that what waits is mixed as it will be later.
-async fn fill(clients: &mut [(Link, Asker)], shape: Shape) -> Result<()> {
+async fn fill(clients: &mut [(Link, Asker)], shape: GrowthShape) -> Result<()> {
     let shares: Vec<u32> =
         (0..CLIENTS).map(|number| u32::try_from(share(IN_FLIGHT + shape.waiting, number))).collect::<Result<_, _>>()?;
     let most = shares.iter().copied().max().unwrap_or(0);
@@ -116,7 +116,12 @@ async fn fill(clients: &mut [(Link, Asker)], shape: Shape) -> Result<()> {
     Ok(())
 }
 
-async fn connect_workers(system: System, address: SocketAddr, shape: Shape, scratch: &Scratch) -> Result<Vec<Link>> {
+async fn connect_workers(
+    system: System,
+    address: SocketAddr,
+    shape: GrowthShape,
+    scratch: &Scratch,
+) -> Result<Vec<Link>> {
     let mut workers = Vec::with_capacity(shape.workers);
     for _ in 0..shape.workers {
         workers.push(Link::worker(system, address, scratch, 0..shape.queues, SLOTS).await?);
@@ -150,7 +155,7 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(shape: Shape, number: usize) -> Self {
+    fn new(shape: GrowthShape, number: usize) -> Self {
         let queues = u32::try_from(shape.queues).unwrap_or(u32::MAX);
         let turn = u32::try_from(number * shape.queues / CLIENTS).unwrap_or(0);
         Self { body: vec![7; shape.body], queues, turn }
@@ -159,12 +164,12 @@ impl Asker {
     fn ask(&mut self, seq: u32, out: &mut Vec<u8>) {
         self.turn = (self.turn + 1) % self.queues;
         let raw = Raw { headers: false, bytes: &self.body };
-        let message = Outgoing { deadline_ms: Some(DEADLINE_MS), ..Outgoing::new(seq, self.turn, raw) };
+        let message = RawOutgoing { deadline_ms: Some(DEADLINE_MS), ..RawOutgoing::new(seq, self.turn, raw) };
         encode(&Frame::Request(message), out);
     }
 }
 
-async fn ask_again(mut client: Link, mut asker: Asker, tally: &Tally) -> Result<()> {
+async fn ask_again(mut client: Link, mut asker: Asker, tally: &GrowthTally) -> Result<()> {
     loop {
         client.flush().await?;
         let refused = Cell::new(None);

@@ -12,9 +12,9 @@ use clap::Args;
 use fastrand::Rng;
 
 use self::curve::{Curve, Judged};
-use self::figures::{CurveResult, Growth, Pair, Point, Sample};
+use self::figures::{CurveResult, Growth, GrowthSample, Pair, Point};
 use self::load::measure;
-use crate::options::{Server, count};
+use crate::options::{ServerOptions, count};
 use crate::process;
 use crate::report::{self, Head};
 use crate::spread::clock_seed;
@@ -23,7 +23,7 @@ use crate::system::System;
 const ROUNDS: usize = 5;
 
 #[derive(Args, Debug)]
-pub(crate) struct Options {
+pub(crate) struct GrowthOptions {
     #[arg(value_enum, default_values_t = Curve::ALL)]
     curves: Vec<Curve>,
     /// Rounds of each
@@ -33,15 +33,15 @@ pub(crate) struct Options {
     #[arg(long)]
     seed: Option<u64>,
     #[command(flatten)]
-    server: Server,
+    server: ServerOptions,
 }
 
 /// Runs it; an error names the curves that are not flat.
 ///
 /// Everything stands on one core: on several the number of messages a system call serves depends on who happens to
 /// wait for whom, and that moves the cost per request by half from run to run.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let Options { curves, rounds, seed, server: Server { routers, json } } = options;
+pub(crate) fn run(options: &GrowthOptions) -> Result<()> {
+    let GrowthOptions { curves, rounds, seed, server: ServerOptions { routers, json } } = options;
     let head = Head::now(*routers)?;
     let seed = seed.map_or_else(clock_seed, Ok)?;
     // The servers inherit both.
@@ -72,7 +72,7 @@ fn most_workers(curves: &[Curve]) -> u64 {
 
 fn measure_curve(curve: Curve, rounds: usize, routers: usize, dice: &mut Rng) -> Result<CurveResult> {
     let (smallest, larger) = curve.sizes().split_first().context("a curve has sizes")?;
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); larger.len()];
+    let mut samples: Vec<Vec<GrowthSample>> = vec![Vec::new(); larger.len()];
     for round in 1..=rounds {
         let mut order: Vec<usize> = (0..larger.len()).collect();
         dice.shuffle(&mut order);
@@ -95,7 +95,7 @@ fn measure_beside(
     size: usize,
     cost: impl Fn(System, usize) -> Result<f64>,
     dice: &mut Rng,
-) -> Result<Sample> {
+) -> Result<GrowthSample> {
     let has_relay = curve.judged() == Judged::BesideRelay;
     let mut runs = vec![(System::Turno, smallest), (System::Turno, size)];
     if has_relay {
@@ -108,7 +108,7 @@ fn measure_beside(
         let pair = if system == System::Turno { &mut turno } else { &mut relay };
         *(if at == size { &mut pair.here } else { &mut pair.smallest }) = cost(system, at)?;
     }
-    Ok(Sample { turno, relay: has_relay.then_some(relay) })
+    Ok(GrowthSample { turno, relay: has_relay.then_some(relay) })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tokio::sync::Notify;
-use turno_proto::native::{Frame, Kind, Outgoing, Raw, encode};
+use turno_proto::native::{Frame, Kind, Raw, RawOutgoing, encode};
 
 use crate::link::{Link, Scratch, name_of, scratch};
 use crate::spread::percentile;
@@ -38,7 +38,7 @@ pub(crate) struct Books {
     failure: Failure,
 }
 
-/// What the books said about a stretch of time.
+/// The counts of a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stretch {
     pub(crate) seconds: f64,
@@ -64,7 +64,7 @@ impl Stretch {
 }
 
 impl Books {
-    /// What they say so far.
+    /// The counts so far.
     fn look(&self, seconds: f64) -> Stretch {
         let refusals = self.refusals.borrow().iter().map(|(number, count)| (name_of(*number), *count)).collect();
         Stretch {
@@ -114,7 +114,7 @@ impl Caller {
         });
         asked[seq as usize] = Instant::now();
         let raw = Raw { headers: false, bytes: &BODY };
-        let message = Outgoing { deadline_ms: Some(self.deadline_ms), ..Outgoing::new(seq, 0, raw) };
+        let message = RawOutgoing { deadline_ms: Some(self.deadline_ms), ..RawOutgoing::new(seq, 0, raw) };
         encode(&Frame::Request(message), &mut self.out.borrow_mut());
         self.unanswered.set(self.unanswered.get() + 1);
         self.books.unanswered.set(self.books.unanswered.get() + 1);

@@ -1,4 +1,4 @@
-//! What overload gave, as it is written with `--json`, and as tables.
+//! Figures of overload, as they are written with `--json`, and as tables.
 
 use std::collections::BTreeMap;
 

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use turno_proto::native::{Frame, Outgoing, Raw, encode};
+use turno_proto::native::{Frame, Raw, RawOutgoing, encode};
 
 use super::crowd::Crowd;
 use super::figures::ReaderResult;
-use super::job_workers::JobWorkers;
+use super::workers::QueueWorkers;
 use crate::link::{Link, Scratch, queue_name};
 use crate::report::{Bound, Verdict};
 use crate::server::{Keeps, Server, routers};
@@ -41,7 +41,7 @@ pub(super) fn run(count: usize) -> Result<Vec<ReaderResult>> {
     let mut results = Vec::new();
     for stuck in [Stuck::Worker, Stuck::Client] {
         let server = Server::start(System::Turno, false, Keeps::ByDefault, &[routers(count)])?;
-        let _job_workers = JobWorkers::hire(server.address, Duration::ZERO)?;
+        let _workers = QueueWorkers::hire(server.address, Duration::ZERO)?;
         let kept = block_on(compare(server.address, stuck))?;
         let stuck = format!("{stuck:?}").to_lowercase();
         let figure = format!("rate of the others beside a {stuck} that stops reading / without it");
@@ -86,7 +86,7 @@ async fn stuck_worker(address: SocketAddr, scratch: &Scratch) -> Result<Vec<Link
     let mut feeder = Link::client(System::Turno, address, scratch, 1..2).await?;
     let body = vec![7; LARGE_BODY];
     for seq in 0..SLOTS {
-        let message = Outgoing::new(seq, 0, Raw { headers: false, bytes: &body });
+        let message = RawOutgoing::new(seq, 0, Raw { headers: false, bytes: &body });
         encode(&Frame::Request(message), &mut feeder.out);
     }
     feeder.settled().await?;
@@ -102,7 +102,7 @@ async fn stuck_client(address: SocketAddr, scratch: &Scratch) -> Result<Vec<Link
     let body = vec![7; MIDDLE_BODY];
     let mut out = Vec::new();
     for seq in 0..MIDDLE_COUNT {
-        encode(&Frame::Request(Outgoing::new(seq, 0, Raw { headers: false, bytes: &body })), &mut out);
+        encode(&Frame::Request(RawOutgoing::new(seq, 0, Raw { headers: false, bytes: &body })), &mut out);
     }
     let stream = client.stream();
     let mut written = 0;

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::crowd::{Crowd, Stretch};
 use super::figures::{MIB, StormResult};
-use super::job_workers::JobWorkers;
+use super::workers::QueueWorkers;
 use crate::process;
 use crate::report::{Bound, Verdict};
 use crate::server::{Keeps, Server, routers};
@@ -27,9 +27,9 @@ const GOOD_WINDOWS: usize = 5;
 const RECOVERY_SECONDS_MAX: f64 = 5.0;
 const RECOVERY_PATIENCE_SECONDS: f64 = 20.0;
 const THROUGHPUT_MIN: f64 = 0.8;
-/// What a broker may take beside its messages: code, tables, buffers of connections.
+/// Bytes that a broker may take beside its messages: code, tables, buffers of connections.
 const MEMORY_BESIDE_BYTES: u64 = 64 << 20;
-/// Workers take their time, so that they are the limit and not the broker, which shares its cores with anyone who asks.
+/// Workers take their time, so that they are the limit and not the broker, which shares its cores with the callers.
 const WORK_TIME: Duration = Duration::from_millis(5);
 /// The codes with which requests may end.
 const RIGHT_CODES: [&str; 2] = ["over_memory", "timed_out"];
@@ -61,7 +61,7 @@ impl Storm {
         println!("\n{}: {}", self.part, self.about);
         let limit = ("TURNO_LIMITS__MEMORY", self.memory_limit_bytes.to_string());
         let server = Server::start(System::Turno, false, Keeps::ByDefault, &[limit, routers(count)])?;
-        let _job_workers = JobWorkers::hire(server.address, WORK_TIME)?;
+        let _workers = QueueWorkers::hire(server.address, WORK_TIME)?;
         block_on(self.rage(&server, seconds as f64))
     }
 
@@ -151,7 +151,7 @@ fn report(storm: &StormResult) {
     }
 }
 
-/// What a request that got no reply cost the broker, if replies cost what they did at the peak.
+/// The CPU time of a request without a reply, if replies cost as much as at the peak.
 fn refusal_us(storm: &Stretch, cpu_seconds: f64, reply_us: f64) -> Option<f64> {
     let refused: u64 = storm.refusals.values().sum();
     (refused > 0).then(|| (cpu_seconds * 1e6 - storm.replies as f64 * reply_us) / refused as f64)

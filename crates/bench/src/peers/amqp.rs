@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
-/// What a connection begins with.
+/// The first bytes of a connection.
 pub(super) const PROTOCOL: &[u8] = b"AMQP\0\0\x09\x01";
 
 pub(super) const METHOD: u8 = 1;
@@ -44,7 +44,7 @@ const REPLY_TO: u16 = 1 << 9;
 /// The delivery mode of a message that outlives the server.
 const PERSISTENT: u8 = 2;
 
-/// What a message carries beside its body; what is empty is left out.
+/// The properties of a message; empty ones are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Properties<'a> {
     pub(super) correlation_id: &'a [u8],
@@ -237,7 +237,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What stands between a method that carries a message and its body.
+/// The header between a method that carries a message and its body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ContentHeader<'a> {
     pub(super) size: u64,

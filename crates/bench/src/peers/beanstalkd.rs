@@ -1,5 +1,5 @@
 //! beanstalkd: requests over two tubes, one for all requests and one per client for its replies; queues as one tube.
-//! A waiting `reserve` keeps all that is said after it waiting too, so anyone who must answer keeps a single one open.
+//! A waiting `reserve` delays all later commands of its connection, so a worker that must answer keeps a single one open.
 
 use std::collections::VecDeque;
 use std::io::Write as _;

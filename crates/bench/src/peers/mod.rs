@@ -23,7 +23,7 @@ pub(crate) struct Launch {
     /// A folder of its own, gone afterwards.
     pub(crate) data: PathBuf,
     pub(crate) pinned: bool,
-    /// What it is sent is synced before it answers, with whatever setting it has for that.
+    /// It syncs messages before it answers, with whatever setting it has for that.
     pub(crate) durable: bool,
 }
 
@@ -34,7 +34,7 @@ impl Launch {
     }
 }
 
-/// What to start, the server last.
+/// The commands to start, the server last.
 pub(crate) fn commands(system: System, launch: &Launch) -> Vec<Command> {
     match system {
         System::Relay | System::Turno => Vec::new(),

@@ -46,7 +46,7 @@ pub(crate) struct RabbitMq {
     unconfirmed: VecDeque<(u64, u32)>,
 }
 
-/// What is known of the message that is coming in.
+/// The incoming message so far.
 #[derive(Default)]
 struct Delivery {
     number: u64,

@@ -1,6 +1,6 @@
 //! Redis: requests over lists, one for all requests and one per client for its replies; queues as a stream with a
-//! consumer group. A connection that waits in a blocking pop says nothing else meanwhile, and need not: anyone who has all
-//! its requests in flight has nothing to say before a reply comes.
+//! consumer group. A connection that waits in a blocking pop says nothing else meanwhile, and need not: a client with
+//! all its requests in flight has nothing to say before a reply comes.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -67,7 +67,7 @@ impl Redis {
 
     fn on_value(&mut self, value: Value<'_>, out: &mut Vec<u8>, seen: &mut Vec<Seen>) -> Result<()> {
         match value {
-            // Anyone who comes later finds the group there.
+            // Later workers find the group there.
             Value::Error(text) if text.starts_with(b"BUSYGROUP") => {}
             Value::Error(text) => bail!("Redis: {}", text.escape_ascii()),
             Value::Text(b"PONG") if !self.is_open => {

@@ -1,5 +1,5 @@
 //! libzmq: a broker of one ROUTER socket (`zmq_broker.c`, our own, over the system's libzmq), with DEALER clients and
-//! workers that speak ZMTP 3.0 with the NULL mechanism. The first frame of a message is a letter and a number:
+//! workers. The first frame of a message is a letter and a number:
 //!
 //! | letter | who | number | frames after it |
 //! |---|---|---|---|
@@ -17,18 +17,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::Launch;
-use crate::talk::{Role, Seat, Seen, Talk};
+use crate::talk::{Role, Seat, Seen};
+use crate::zmtp::{BROKER_SECRET, Dialect, ZmtpWire, head, read_head};
 
 const BROKER: &str = include_str!("zmq_broker.c");
 const BROKER_PROGRAM: &str = "turno-bench-zmq-broker";
-
-const GREETING_LEN: usize = 64;
-const MORE: u8 = 1;
-const LONG: u8 = 2;
-const COMMAND: u8 = 4;
-const FRAME_MAX: u64 = 16 * 1024 * 1024;
-/// Frames of one message.
-const FRAMES_MAX: usize = 8;
 
 /// Compiles the broker into the folder of our own program.
 pub(super) fn compile(folder: &Path) -> Result<()> {
@@ -52,177 +45,82 @@ pub(super) fn commands(launch: &Launch) -> Vec<Command> {
     vec![server]
 }
 
-pub(crate) struct Zmq {
-    seat: Seat,
-    greeted: bool,
+/// The setting that makes it a server of CURVE; without it the mechanism is NULL.
+pub(crate) fn curve() -> (&'static str, String) {
+    ("ZMQ_BROKER_SECRET", BROKER_SECRET.to_owned())
 }
 
-impl Zmq {
-    pub(crate) const fn new(seat: Seat) -> Self {
-        Self { seat, greeted: false }
+pub(crate) struct Letters;
+
+impl Dialect for Letters {
+    fn begin(&mut self, seat: Seat, wire: &mut ZmtpWire, out: &mut Vec<u8>) {
+        if matches!(seat.role, Role::Worker | Role::Consumer) {
+            wire.say(&[&head(b'W', seat.slots)], out);
+        }
     }
 
-    fn on_message(&self, frames: &[&[u8]], out: &mut Vec<u8>, seen: &mut Vec<Seen>) -> Result<()> {
-        let Some((&[letter, t0, t1, t2, t3], rest)) = frames.split_first().and_then(|(first, rest)| {
-            let head: &[u8; 5] = (*first).try_into().ok()?;
-            Some((head, rest))
-        }) else {
-            bail!("a message without a head")
-        };
-        let tag = u32::from_be_bytes([t0, t1, t2, t3]);
-        match (letter, rest) {
-            (b'P', [_]) | (b'T', []) => seen.push(Seen::Done(tag)),
-            (b'Q', [client, body]) => {
-                frame(out, MORE, &head(b'P', tag));
-                frame(out, MORE, client);
-                frame(out, 0, body);
-                seen.push(Seen::Taken);
+    fn put(&mut self, seat: Seat, tag: u32, body: &[u8], wire: &mut ZmtpWire, out: &mut Vec<u8>) {
+        let letter = if seat.role == Role::Producer { b'S' } else { b'Q' };
+        wire.say(&[&head(letter, tag), body], out);
+    }
+
+    fn hear(&mut self, frames: &[&[u8]], wire: &mut ZmtpWire, out: &mut Vec<u8>) -> Result<Seen> {
+        let (letter, tag) = read_head(frames.first().copied().unwrap_or_default())?;
+        match (letter, frames) {
+            (b'P', [_, _]) | (b'T', [_]) => Ok(Seen::Done(tag)),
+            (b'Q', [_, client, body]) => {
+                wire.say(&[&head(b'P', tag), client, body], out);
+                Ok(Seen::Taken)
             }
-            (b'S', [_, _]) => {
-                frame(out, 0, &head(b'A', tag));
-                seen.push(Seen::Taken);
+            (b'S', [_, _, _]) => {
+                wire.say(&[&head(b'A', tag)], out);
+                Ok(Seen::Taken)
             }
             _ => bail!("a message {} of {} frames", letter.escape_ascii(), frames.len()),
         }
-        Ok(())
     }
-
-    fn on_ready(&self, out: &mut Vec<u8>, seen: &mut Vec<Seen>) {
-        if matches!(self.seat.role, Role::Worker | Role::Consumer) {
-            frame(out, 0, &head(b'W', self.seat.slots));
-        }
-        seen.push(Seen::Ready);
-    }
-}
-
-impl Talk for Zmq {
-    fn open(&mut self, out: &mut Vec<u8>, _seen: &mut Vec<Seen>) {
-        let mut greeting = [0; GREETING_LEN];
-        greeting[0] = 0xFF;
-        greeting[9] = 0x7F;
-        greeting[10] = 3;
-        greeting[12..16].copy_from_slice(b"NULL");
-        out.extend_from_slice(&greeting);
-        frame(out, COMMAND, b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\0");
-    }
-
-    fn put(&mut self, tag: u32, body: &[u8], out: &mut Vec<u8>) {
-        let letter = if self.seat.role == Role::Producer { b'S' } else { b'Q' };
-        frame(out, MORE, &head(letter, tag));
-        frame(out, 0, body);
-    }
-
-    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>, seen: &mut Vec<Seen>) -> Result<usize> {
-        let mut used = 0;
-        if !self.greeted {
-            let Some(greeting) = bytes.get(..GREETING_LEN) else { return Ok(0) };
-            if greeting[0] != 0xFF || greeting[10] < 3 {
-                bail!("not a greeting of ZMTP 3");
-            }
-            self.greeted = true;
-            used = GREETING_LEN;
-        }
-        loop {
-            let mut frames: [&[u8]; FRAMES_MAX] = Default::default();
-            let (mut count, mut at) = (0, used);
-            loop {
-                let Some((flags, body, length)) = parse(&bytes[at..])? else { return Ok(used) };
-                at += length;
-                if flags & COMMAND != 0 {
-                    if body.starts_with(b"\x05READY") {
-                        self.on_ready(out, seen);
-                    } else if body.starts_with(b"\x05ERROR") {
-                        bail!("libzmq: {}", body.escape_ascii());
-                    }
-                    break;
-                }
-                let Some(place) = frames.get_mut(count) else { bail!("a message of too many frames") };
-                *place = body;
-                count += 1;
-                if flags & MORE == 0 {
-                    self.on_message(&frames[..count], out, seen)?;
-                    break;
-                }
-            }
-            used = at;
-        }
-    }
-}
-
-fn head(letter: u8, number: u32) -> [u8; 5] {
-    let [n0, n1, n2, n3] = number.to_be_bytes();
-    [letter, n0, n1, n2, n3]
-}
-
-fn frame(out: &mut Vec<u8>, flags: u8, body: &[u8]) {
-    match u8::try_from(body.len()) {
-        Ok(len) => out.extend_from_slice(&[flags, len]),
-        Err(_) => {
-            out.push(flags | LONG);
-            out.extend_from_slice(&(body.len() as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(body);
-}
-
-/// Flags and body of the first whole frame, and the bytes it takes.
-fn parse(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>> {
-    let (flags, size, head) = match bytes {
-        [flags, rest @ ..] if flags & LONG != 0 => match rest.first_chunk::<8>() {
-            Some(size) => (*flags, u64::from_be_bytes(*size), 9),
-            None => return Ok(None),
-        },
-        [flags, size, ..] => (*flags, u64::from(*size), 2),
-        _ => return Ok(None),
-    };
-    if size > FRAME_MAX {
-        bail!("a frame of {size} bytes");
-    }
-    let end = head + usize::try_from(size)?;
-    Ok(bytes.get(head..end).map(|body| (flags, body, end)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::{feed, seat};
+    use crate::talk::Talk as _;
+    use crate::talk::tests::seat;
+    use crate::zmtp::tests::{plain, sealed};
+    use crate::zmtp::{Mechanism, ZmtpTalk};
 
-    /// What the broker says first, then these frames.
-    fn came(frames: &[(u8, &[u8])]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        Zmq::new(seat(Role::Idle)).open(&mut bytes, &mut Vec::new());
-        for (flags, body) in frames {
-            frame(&mut bytes, *flags, body);
-        }
-        bytes
+    fn talk(role: Role, mechanism: Mechanism) -> ZmtpTalk<Letters> {
+        ZmtpTalk::new(seat(role), Letters, mechanism)
     }
 
     #[test]
     fn a_worker_says_its_slots_and_replies() {
         let body = [7; 300];
-        let bytes = came(&[(MORE, &head(b'Q', 41)), (MORE, b"who"), (0, &body)]);
-        let (said, seen) = feed(|| Zmq::new(seat(Role::Worker)), &bytes);
-        assert_eq!(seen, [Seen::Ready, Seen::Taken]);
-        let mut wanted = Vec::new();
-        frame(&mut wanted, 0, &head(b'W', 10));
-        frame(&mut wanted, MORE, &head(b'P', 41));
-        frame(&mut wanted, MORE, b"who");
-        frame(&mut wanted, 0, &body);
-        assert_eq!(said, wanted);
+        let request: &[&[u8]] = &[&head(b'Q', 41), b"who", &body];
+        let (slots, reply) = (head(b'W', 10).to_vec(), head(b'P', 41).to_vec());
+        let wanted = (vec![vec![slots], vec![reply, b"who".to_vec(), body.to_vec()]], vec![Seen::Ready, Seen::Taken]);
+        assert_eq!(plain(|| talk(Role::Worker, Mechanism::Null), &[request]), wanted);
+        assert_eq!(sealed(talk(Role::Worker, Mechanism::Curve), &[request]), wanted);
     }
 
     #[test]
     fn replies_and_stored_messages_are_done() {
-        let bytes = came(&[(MORE, &head(b'P', 1)), (0, b"body"), (0, &head(b'T', 2))]);
-        assert_eq!(feed(|| Zmq::new(seat(Role::Client)), &bytes).1, [Seen::Ready, Seen::Done(1), Seen::Done(2)]);
+        let messages: [&[&[u8]]; 2] = [&[&head(b'P', 1), b"body"], &[&head(b'T', 2)]];
+        let (said, seen) = plain(|| talk(Role::Client, Mechanism::Null), &messages);
+        assert_eq!(seen, [Seen::Ready, Seen::Done(1), Seen::Done(2)]);
+        assert!(said.is_empty());
     }
 
     #[test]
-    fn what_is_no_message_is_an_error() {
-        for frames in [&[(0, &b"x"[..])][..], &[(0, &head(b'P', 1))], &[(COMMAND, b"\x05ERROR\x02no")]] {
-            let mut talk = Zmq::new(seat(Role::Client));
-            assert!(talk.take(&came(frames), &mut Vec::new(), &mut Vec::new()).is_err());
+    fn messages_that_make_no_sense_are_errors() {
+        let mut wire = ZmtpWire::Null { greeted: true };
+        for frames in [&[&b"x"[..]][..], &[&head(b'P', 1)], &[&head(b'Q', 1), b"who"]] {
+            assert!(Letters.hear(frames, &mut wire, &mut Vec::new()).is_err());
         }
-        assert!(parse(&[LONG, 1, 0, 0, 0, 0, 0, 0, 0]).is_err());
+        let mut refused = talk(Role::Client, Mechanism::Null);
+        let mut bytes = Vec::new();
+        refused.open(&mut bytes, &mut Vec::new());
+        bytes.extend_from_slice(b"\x04\x09\x05ERROR\x02no");
+        assert!(refused.take(&bytes, &mut Vec::new(), &mut Vec::new()).is_err());
     }
 }

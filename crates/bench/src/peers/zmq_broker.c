@@ -154,6 +154,18 @@ static void take(zmq_msg_t *part, int count)
     }
 }
 
+/* A server of CURVE, if there is a secret key (Z85) in the environment. Any client may connect. */
+static int secure(void)
+{
+    const char *secret = getenv("ZMQ_BROKER_SECRET");
+    int yes = 1;
+    if (!secret)
+        return 0;
+    if (zmq_setsockopt(ends, ZMQ_CURVE_SERVER, &yes, sizeof yes) != 0)
+        return -1;
+    return zmq_setsockopt(ends, ZMQ_CURVE_SECRETKEY, secret, strlen(secret) + 1);
+}
+
 int main(int argc, char **argv)
 {
     void *context = zmq_ctx_new();
@@ -161,6 +173,10 @@ int main(int argc, char **argv)
     int no_limit = 0;
     zmq_setsockopt(ends, ZMQ_SNDHWM, &no_limit, sizeof no_limit);
     zmq_setsockopt(ends, ZMQ_RCVHWM, &no_limit, sizeof no_limit);
+    if (secure() != 0) {
+        fprintf(stderr, "no CURVE: %s\n", zmq_strerror(zmq_errno()));
+        return 1;
+    }
     if (argc != 2 || zmq_bind(ends, argv[1]) != 0) {
         fprintf(stderr, "cannot listen: %s\n", zmq_strerror(zmq_errno()));
         return 1;

@@ -27,7 +27,7 @@ fn answer_of(header: Header, rest: &[u8]) -> Result<AdminAnswer> {
     }
 }
 
-/// What a frame says.
+/// Decodes a frame.
 pub(super) fn whole(header: Header, rest: &[u8]) -> Result<Frame<'_>> {
     decode(&header, rest).ok().context("a frame that makes no sense")
 }

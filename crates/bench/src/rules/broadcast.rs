@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
 use tokio::sync::Notify;
-use turno_proto::native::{Broadcast, Frame, Kind, Raw, encode};
+use turno_proto::native::{Frame, Kind, Raw, RawBroadcast, encode};
 
-use super::figures::Sample;
+use super::figures::RuleSample;
 use crate::link::{Link, name_of, scratch};
 use crate::memory::BODY;
 use crate::server::{Keeps, Server, routers};
@@ -25,7 +25,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 const COUNTED: Duration = Duration::from_millis(1_500);
 
 /// Deliveries beside the relay's requests, in any order.
-pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<Sample> {
+pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<RuleSample> {
     let relay = || relay_requests()?.rate_per_s.context("a rate of the relay");
     let (deliveries, requests) = if dice.bool() {
         let requests = relay()?;
@@ -34,7 +34,7 @@ pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<Sample> {
         (deliveries(router_count)?, relay()?)
     };
     let ratio = deliveries / requests;
-    Ok(Sample(vec![
+    Ok(RuleSample(vec![
         ("deliveries / relay's requests", ratio),
         ("deliveries/s", deliveries),
         ("relay's requests/s", requests),
@@ -47,21 +47,21 @@ fn deliveries(router_count: usize) -> Result<f64> {
 }
 
 #[derive(Default)]
-struct Tally {
+struct BroadcastTally {
     sent: Cell<u64>,
     received: Cell<u64>,
     room: Notify,
     failure: Failure,
 }
 
-impl Tally {
+impl BroadcastTally {
     fn has_room(&self) -> bool {
         self.sent.get() * CONSUMERS <= self.received.get() + (IN_FLIGHT - 1) * CONSUMERS
     }
 }
 
 async fn drive(address: SocketAddr) -> Result<f64> {
-    let tally = Rc::new(Tally::default());
+    let tally = Rc::new(BroadcastTally::default());
     let scratch = scratch();
     for _ in 0..CONSUMERS {
         let consumer = Link::worker(System::Turno, address, &scratch, 0..1, 1).await?;
@@ -82,7 +82,7 @@ async fn drive(address: SocketAddr) -> Result<f64> {
     Ok(rate)
 }
 
-async fn take(mut consumer: Link, tally: &Tally) -> Result<()> {
+async fn take(mut consumer: Link, tally: &BroadcastTally) -> Result<()> {
     loop {
         let mut came = 0;
         consumer.receive(|header, _, _| came += u64::from(header.kind == Kind::Deliver.number())).await?;
@@ -94,13 +94,14 @@ async fn take(mut consumer: Link, tally: &Tally) -> Result<()> {
 }
 
 /// Keeps so many in flight. That one is over for the broker says nothing yet about its consumers.
-async fn send(mut client: Link, tally: &Tally) -> Result<()> {
+async fn send(mut client: Link, tally: &BroadcastTally) -> Result<()> {
     let body = [7; BODY];
     loop {
         while tally.has_room() {
             let raw = Raw { headers: false, bytes: &body };
             let seq = u32::try_from(tally.sent.get() & u64::from(u32::MAX))?;
-            let frame = Broadcast { seq, handle: 0, deadline_ms: None, no_reply: true, skip_self: false, payload: raw };
+            let frame =
+                RawBroadcast { seq, handle: 0, deadline_ms: None, no_reply: true, skip_self: false, payload: raw };
             encode(&Frame::Broadcast(frame), &mut client.out);
             tally.sent.set(tally.sent.get() + 1);
         }
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_new_one_waits_until_the_oldest_is_with_all() {
-        let tally = Tally::default();
+        let tally = BroadcastTally::default();
         tally.sent.set(IN_FLIGHT);
         tally.received.set(CONSUMERS - 1);
         assert!(!tally.has_room());

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use anyhow::{Result, bail};
 use turno_proto::native::Kind;
 
-use super::canceller::{Canceller, Way};
-use super::figures::Sample;
+use super::canceller::{CancelWay, Canceller};
+use super::figures::RuleSample;
 use crate::link::Link;
 use crate::native::echo;
 use crate::overload::crowd::{Crowd, Stretch};
@@ -27,13 +27,13 @@ const WAITING_MAX: (&str, u32) = ("TURNO_LIMITS__IN_FLIGHT", 1_000_000);
 
 /// The requests' p99 while others are cancelled, and in the second that this begins with, beside that of the second
 /// before.
-pub(super) fn measure(way: Way, router_count: usize) -> Result<Sample> {
+pub(super) fn measure(way: CancelWay, router_count: usize) -> Result<RuleSample> {
     let settings = [routers(router_count), (WAITING_MAX.0, WAITING_MAX.1.to_string())];
     let server = Server::start(System::Turno, false, Keeps::Memory, &settings)?;
     block_on(drive(way, server.address))
 }
 
-async fn drive(way: Way, address: SocketAddr) -> Result<Sample> {
+async fn drive(way: CancelWay, address: SocketAddr) -> Result<RuleSample> {
     let mut canceller = Canceller::start(way, address).await?;
     let failure = Rc::new(Failure::default());
     let crowd = Crowd::gather(address, DEADLINE_MS).await?;
@@ -51,7 +51,7 @@ async fn drive(way: Way, address: SocketAddr) -> Result<Sample> {
     sample(&Stretches { alone, during, beside, control }, seconds)
 }
 
-/// What is set beside each other.
+/// The stretches that are compared.
 struct Stretches {
     /// The second before.
     alone: Stretch,
@@ -63,14 +63,14 @@ struct Stretches {
     control: Stretch,
 }
 
-fn sample(Stretches { alone, during, beside, control }: &Stretches, seconds: f64) -> Result<Sample> {
+fn sample(Stretches { alone, during, beside, control }: &Stretches, seconds: f64) -> Result<RuleSample> {
     for stretch in [alone, during, beside, control] {
         if stretch.replies == 0 || !stretch.refusals.is_empty() {
             bail!("{} replies, and without one {:?}", stretch.replies, stretch.refusals);
         }
     }
     let p99_us = [alone, during, beside, control].map(Stretch::p99_us);
-    Ok(Sample(vec![
+    Ok(RuleSample(vec![
         ("p99 meanwhile / alone", p99_us[1] / p99_us[0]),
         ("p99 in that second / alone", p99_us[2] / p99_us[0]),
         ("p99 beside a busy loop / alone", p99_us[3] / p99_us[0]),

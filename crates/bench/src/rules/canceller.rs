@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use turno_proto::model::Code;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{Frame, Kind, Outgoing, Raw, encode};
+use turno_proto::native::{Frame, Kind, Raw, RawOutgoing, encode};
 
 use super::admin;
 use crate::link::{Link, name_of, queue_name, scratch};
@@ -32,7 +32,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How they are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Way {
+pub(crate) enum CancelWay {
     /// Sends, each by its id.
     Ids,
     /// Sends, by emptying their queue.
@@ -43,7 +43,7 @@ pub(crate) enum Way {
     Gone,
 }
 
-impl Way {
+impl CancelWay {
     pub(crate) const ALL: [Self; 4] = [Self::Ids, Self::Purge, Self::Caller, Self::Gone];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -64,7 +64,7 @@ pub(super) struct Canceller {
 
 impl Canceller {
     /// Starts it, and waits until all messages wait.
-    pub(super) async fn start(way: Way, address: SocketAddr) -> Result<Self> {
+    pub(super) async fn start(way: CancelWay, address: SocketAddr) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["canceller", way.name(), &address.to_string()])
             .stdin(Stdio::piped())
@@ -101,15 +101,15 @@ impl Canceller {
 
 /// Is the process: fills the queue, waits for a line, cancels all, and says how long that took. With the next line it
 /// spins for as long.
-pub(crate) fn run(way: Way, address: SocketAddr) -> Result<()> {
+pub(crate) fn run(way: CancelWay, address: SocketAddr) -> Result<()> {
     block_on(async {
         let scratch = scratch();
         let queues = QUEUE..QUEUE + 1;
         let mut link = Link::client(System::Turno, address, &scratch, queues.clone()).await?;
         let mut other = Link::client(System::Turno, address, &scratch, queues).await?;
         let ids = match way {
-            Way::Ids | Way::Purge => send(&mut link).await?,
-            Way::Caller | Way::Gone => ask(&mut link).await?,
+            CancelWay::Ids | CancelWay::Purge => send(&mut link).await?,
+            CancelWay::Caller | CancelWay::Gone => ask(&mut link).await?,
         };
         let waiting = admin::queue(&mut other, &queue_name(QUEUE)).await?.ready;
         if waiting != u64::from(COUNT) {
@@ -119,10 +119,10 @@ pub(crate) fn run(way: Way, address: SocketAddr) -> Result<()> {
         std::io::stdin().read_line(&mut String::new())?;
         let begun = Instant::now();
         match way {
-            Way::Ids => by_id(&mut link, ids).await?,
-            Way::Purge => purge(&mut link).await?,
-            Way::Caller => by_caller(&mut link).await?,
-            Way::Gone => drop(link),
+            CancelWay::Ids => by_id(&mut link, ids).await?,
+            CancelWay::Purge => purge(&mut link).await?,
+            CancelWay::Caller => by_caller(&mut link).await?,
+            CancelWay::Gone => drop(link),
         }
         while admin::queue(&mut other, &queue_name(QUEUE)).await?.ready > 0 {
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -148,7 +148,7 @@ async fn send(link: &mut Link) -> Result<Vec<String>> {
     let ids = RefCell::new(Vec::new());
     for from in (0..COUNT).step_by(AT_A_TIME) {
         for seq in from..from + AT_A_TIME as u32 {
-            encode(&Frame::Send(Outgoing::new(seq, 0, Raw { headers: false, bytes: &[7; BODY] })), &mut link.out);
+            encode(&Frame::Send(RawOutgoing::new(seq, 0, Raw { headers: false, bytes: &[7; BODY] })), &mut link.out);
         }
         link.flush().await?;
         while ids.borrow().len() < from as usize + AT_A_TIME {
@@ -171,8 +171,8 @@ async fn ask(link: &mut Link) -> Result<Vec<String>> {
     for from in (0..COUNT).step_by(AT_A_TIME) {
         for seq in from..from + AT_A_TIME as u32 {
             let raw = Raw { headers: false, bytes: &[7; BODY] };
-            let plain = Outgoing::new(seq, 0, raw);
-            let message = Outgoing { deadline_ms: Some(DEADLINE_MS), cancel_on_disconnect: true, ..plain };
+            let plain = RawOutgoing::new(seq, 0, raw);
+            let message = RawOutgoing { deadline_ms: Some(DEADLINE_MS), cancel_on_disconnect: true, ..plain };
             encode(&Frame::Request(message), &mut link.out);
         }
         link.settled().await?;

@@ -4,15 +4,16 @@
 use anyhow::{Context, Result};
 use fastrand::Rng;
 
-use super::figures::Sample;
+use super::figures::RuleSample;
 use crate::load;
 use crate::report::Figures;
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
+use crate::talk::talk;
 use crate::works::Work;
 
 /// One after the other, in any order.
-pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<Sample> {
+pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<RuleSample> {
     let (local, crossing) = if dice.bool() {
         let local = local(router_count)?;
         (local, crossing(router_count)?)
@@ -27,7 +28,7 @@ pub(super) fn measure(router_count: usize, dice: &mut Rng) -> Result<Sample> {
     let (cpu, local_us, crossing_us) = ratio(|figures| figures.cpu_us, "CPU time")?;
     let (rate, ..) = ratio(|figures| figures.rate_per_s, "a rate")?;
     let (p50, ..) = ratio(|figures| figures.p50_us, "a median")?;
-    Ok(Sample(vec![
+    Ok(RuleSample(vec![
         ("CPU of both brokers / of one", cpu),
         ("us of one", local_us),
         ("us of both", crossing_us),
@@ -51,5 +52,5 @@ fn crossing(router_count: usize) -> Result<Figures> {
     let near = broker(&[routers(router_count), ("TURNO_LINK__TO", far.address.to_string())])?;
     let shape = Work::W2.shape().context("W2 has a shape")?;
     let pids = [near.pids(), far.pids()].concat();
-    load::run_apart(System::Turno, (near.address, far.address), &pids, shape)
+    load::run_apart(&|seat| talk(System::Turno, seat), (near.address, far.address), &pids, shape)
 }

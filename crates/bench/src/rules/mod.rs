@@ -1,5 +1,5 @@
-//! `cargo xtask bench broadcast|takeover|crossing|cancel|ring|matching`: the figures of the rules of queues, links, the ring
-//! and topics.
+//! `cargo xtask bench broadcast|takeover|crossing|cancel|ring|matching|zeromq`: the figures of the rules of queues, links, the
+//! ring and topics, and of the gateway.
 
 pub(crate) mod admin;
 mod broadcast;
@@ -10,19 +10,23 @@ pub(crate) mod figures;
 mod matching;
 mod ring;
 pub(crate) mod standby;
+mod zeromq;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use fastrand::Rng;
 
-use self::canceller::Way;
-use self::figures::{PartResult, RuleResult, Sample};
+use self::canceller::CancelWay;
+use self::figures::{PartResult, RuleResult, RuleSample};
 use self::ring::Pace;
-use crate::options::{Server, count};
+use self::zeromq::ZmqPart;
+use crate::options::{ServerOptions, count};
+use crate::peers::install;
 use crate::process;
 use crate::report::{self, Bound, Head};
 use crate::spread::clock_seed;
+use crate::system::System;
 
 const ROUNDS: usize = 7;
 
@@ -39,13 +43,16 @@ pub(crate) enum Rule {
     Cancel,
     /// Brokers in a circle.
     Ring,
-    /// Who listens to a topic, among few filters and many.
+    /// Matching of a topic, among few filters and many.
     Matching,
+    /// ZeroMQ programs at the gateway.
+    Zeromq,
 }
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 6] = [Self::Broadcast, Self::Takeover, Self::Crossing, Self::Cancel, Self::Ring, Self::Matching];
+    const ALL: [Self; 7] =
+        [Self::Broadcast, Self::Takeover, Self::Crossing, Self::Cancel, Self::Ring, Self::Matching, Self::Zeromq];
 
     const fn name(self) -> &'static str {
         match self {
@@ -55,6 +62,15 @@ impl Rule {
             Self::Cancel => "cancel",
             Self::Ring => "ring",
             Self::Matching => "matching",
+            Self::Zeromq => "zeromq",
+        }
+    }
+
+    /// The peer that Turno is compared with.
+    const fn peer(self) -> Option<System> {
+        match self {
+            Self::Zeromq => Some(System::Zmq),
+            Self::Broadcast | Self::Takeover | Self::Crossing | Self::Cancel | Self::Ring | Self::Matching => None,
         }
     }
 
@@ -74,37 +90,47 @@ impl Rule {
             Self::Matching => {
                 "an event in the engine, about each of 25,000 topics in turn: among 100,000 filters and among 100"
             }
+            Self::Zeromq => {
+                "DEALER clients and workers, 256 bytes, at the gateway; beside the same at a libzmq ROUTER broker"
+            }
         }
     }
 
-    /// What is measured apart, and has a verdict of its own.
-    fn parts(self) -> Vec<Part> {
+    /// The measurements with a verdict of their own.
+    fn parts(self) -> Vec<RulePart> {
         match self {
-            Self::Broadcast => vec![Part::Broadcast],
-            Self::Takeover => vec![Part::Takeover],
-            Self::Crossing => vec![Part::Crossing],
-            Self::Cancel => Way::ALL.map(Part::Cancel).to_vec(),
+            Self::Broadcast => vec![RulePart::Broadcast],
+            Self::Takeover => vec![RulePart::Takeover],
+            Self::Crossing => vec![RulePart::Crossing],
+            Self::Cancel => CancelWay::ALL.map(RulePart::Cancel).to_vec(),
             Self::Ring => {
-                vec![Part::RingCost, Part::RingHealing(Pace::Usual), Part::RingHealing(Pace::Fast), Part::RingHops]
+                vec![
+                    RulePart::RingCost,
+                    RulePart::RingHealing(Pace::Usual),
+                    RulePart::RingHealing(Pace::Fast),
+                    RulePart::RingHops,
+                ]
             }
-            Self::Matching => vec![Part::Matching],
+            Self::Matching => vec![RulePart::Matching],
+            Self::Zeromq => ZmqPart::ALL.map(RulePart::Zeromq).to_vec(),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum RulePart {
     Broadcast,
     Takeover,
     Crossing,
-    Cancel(Way),
+    Cancel(CancelWay),
     RingCost,
     RingHealing(Pace),
     RingHops,
     Matching,
+    Zeromq(ZmqPart),
 }
 
-impl Part {
+impl RulePart {
     const fn name(self) -> &'static str {
         match self {
             Self::Broadcast => Rule::Broadcast.name(),
@@ -116,12 +142,14 @@ impl Part {
             Self::RingHealing(Pace::Fast) => "healing-fast",
             Self::RingHops => "hops",
             Self::Matching => Rule::Matching.name(),
+            Self::Zeromq(part) => part.name(),
         }
     }
 
-    /// What the first figure of a sample must keep to.
-    const fn bound(self) -> Bound {
-        match self {
+    /// The bounds of the first figures of a sample.
+    fn bounds(self) -> Vec<Bound> {
+        let bound = match self {
+            Self::Zeromq(part) => return part.bounds(),
             Self::Broadcast => Bound::AtLeast(1.5),
             Self::Takeover => Bound::AtMost(50.0),
             Self::Crossing => Bound::AtMost(2.2),
@@ -130,10 +158,11 @@ impl Part {
             Self::RingHealing(Pace::Usual) => Bound::AtMost(7_000.0),
             Self::RingHealing(Pace::Fast) => Bound::AtMost(1_000.0),
             Self::RingHops => Bound::AtMost(7.0),
-        }
+        };
+        vec![bound]
     }
 
-    fn measure(self, routers: usize, dice: &mut Rng) -> Result<Sample> {
+    fn measure(self, routers: usize, dice: &mut Rng) -> Result<RuleSample> {
         match self {
             Self::Broadcast => broadcast::measure(routers, dice),
             Self::Takeover => standby::measure(routers),
@@ -143,39 +172,47 @@ impl Part {
             Self::RingHealing(pace) => ring::healing(pace, routers),
             Self::RingHops => ring::hops(routers),
             Self::Matching => Ok(matching::measure(dice)),
+            Self::Zeromq(part) => part.measure(routers, dice),
         }
     }
 }
 
 /// A rule, and the parts of it that are named, or all.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Wanted {
+pub(crate) enum RuleCommand {
     /// Deliveries a second of no-reply broadcasts to 1,000 consumers, beside the relay's W2 requests
-    Broadcast(Options),
+    Broadcast(RuleOptions),
     /// The holder of an exclusive queue is killed: until the standby's program runs, beside a start of that program alone
-    Takeover(Options),
+    Takeover(RuleOptions),
     /// CPU of two brokers for requests that cross the link between them, beside one broker's
-    Crossing(Options),
+    Crossing(RuleOptions),
     /// An event in the engine among 100,000 filters, beside one among 100
-    Matching(Options),
+    Matching(RuleOptions),
     /// W2's p99 while 100,000 waiting messages are cancelled, beside that right before
     Cancel {
         #[arg(value_parser = PossibleValuesParser::new(names(Rule::Cancel)))]
         parts: Vec<String>,
         #[command(flatten)]
-        options: Options,
+        options: RuleOptions,
     },
     /// CPU of three members for a publication; until a circle is whole after one is killed; to the farthest of seven
     Ring {
         #[arg(value_parser = PossibleValuesParser::new(names(Rule::Ring)))]
         parts: Vec<String>,
         #[command(flatten)]
-        options: Options,
+        options: RuleOptions,
+    },
+    /// ZeroMQ programs at the gateway, beside a libzmq ROUTER broker: requests, CURVE, memory of connections; installs libzmq
+    Zeromq {
+        #[arg(value_parser = PossibleValuesParser::new(names(Rule::Zeromq)))]
+        parts: Vec<String>,
+        #[command(flatten)]
+        options: RuleOptions,
     },
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Options {
+pub(crate) struct RuleOptions {
     /// Rounds of each
     #[arg(long, default_value_t = ROUNDS, value_parser = count)]
     rounds: usize,
@@ -183,32 +220,34 @@ pub(crate) struct Options {
     #[arg(long)]
     seed: Option<u64>,
     #[command(flatten)]
-    server: Server,
+    server: ServerOptions,
 }
 
 fn names(rule: Rule) -> Vec<&'static str> {
-    rule.parts().into_iter().map(Part::name).collect()
+    rule.parts().into_iter().map(RulePart::name).collect()
 }
 
 /// Runs it; an error names the bars that were missed.
-pub(crate) fn run(wanted: &Wanted) -> Result<()> {
+pub(crate) fn run(wanted: &RuleCommand) -> Result<()> {
     let (rule, named, options) = match wanted {
-        Wanted::Broadcast(options) => (Rule::Broadcast, &[][..], options),
-        Wanted::Takeover(options) => (Rule::Takeover, &[][..], options),
-        Wanted::Crossing(options) => (Rule::Crossing, &[][..], options),
-        Wanted::Matching(options) => (Rule::Matching, &[][..], options),
-        Wanted::Cancel { parts, options } => (Rule::Cancel, &parts[..], options),
-        Wanted::Ring { parts, options } => (Rule::Ring, &parts[..], options),
+        RuleCommand::Broadcast(options) => (Rule::Broadcast, &[][..], options),
+        RuleCommand::Takeover(options) => (Rule::Takeover, &[][..], options),
+        RuleCommand::Crossing(options) => (Rule::Crossing, &[][..], options),
+        RuleCommand::Matching(options) => (Rule::Matching, &[][..], options),
+        RuleCommand::Cancel { parts, options } => (Rule::Cancel, &parts[..], options),
+        RuleCommand::Ring { parts, options } => (Rule::Ring, &parts[..], options),
+        RuleCommand::Zeromq { parts, options } => (Rule::Zeromq, &parts[..], options),
     };
-    let is_wanted = |part: &Part| named.is_empty() || named.iter().any(|name| name == part.name());
-    let parts: Vec<Part> = rule.parts().into_iter().filter(is_wanted).collect();
-    let Options { rounds, seed, server: Server { routers, json } } = options;
+    let is_wanted = |part: &RulePart| named.is_empty() || named.iter().any(|name| name == part.name());
+    let parts: Vec<RulePart> = rule.parts().into_iter().filter(is_wanted).collect();
+    let RuleOptions { rounds, seed, server: ServerOptions { routers, json } } = options;
     let head = Head::now(*routers)?;
     let seed = seed.map_or_else(clock_seed, Ok)?;
     process::raise_file_limit(broadcast::CONSUMERS)?;
-    println!("{head}; order by seed {seed}");
+    rule.peer().map_or(Ok(()), install::ensure)?;
+    println!("{head}; order by seed {seed}; load average {}", process::load_average()?);
     let mut dice = Rng::with_seed(seed);
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); parts.len()];
+    let mut samples: Vec<Vec<RuleSample>> = vec![Vec::new(); parts.len()];
     for round in 1..=*rounds {
         let mut order: Vec<usize> = (0..parts.len()).collect();
         dice.shuffle(&mut order);
@@ -218,7 +257,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<()> {
             samples[at].push(sample);
         }
     }
-    let of = |(part, samples): (&Part, &Vec<Sample>)| PartResult::of(part.name(), samples, part.bound());
+    let of = |(part, samples): (&RulePart, &Vec<RuleSample>)| PartResult::of(part.name(), samples, &part.bounds());
     let parts: Vec<PartResult> = parts.iter().zip(&samples).map(of).collect();
     let (name, about) = (rule.name().to_owned(), rule.about().to_owned());
     let result = RuleResult { head, rule: name, about, rounds: *rounds, seed, parts };
@@ -233,13 +272,17 @@ mod tests {
     /// The budget.
     #[test]
     fn bars() {
-        let bars = |rule: Rule| rule.parts().into_iter().map(|part| part.bound().to_string()).collect::<Vec<_>>();
+        let bars = |rule: Rule| {
+            rule.parts().into_iter().flat_map(RulePart::bounds).map(|one| one.to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(
             Rule::ALL[..3].iter().map(|rule| bars(*rule).concat()).collect::<Vec<_>>(),
             ["≥ 1.5", "≤ 50", "≤ 2.2"]
         );
-        assert_eq!(bars(Rule::Cancel), vec!["≤ 2"; Way::ALL.len()]);
+        assert_eq!(bars(Rule::Cancel), vec!["≤ 2"; CancelWay::ALL.len()]);
         assert_eq!(bars(Rule::Ring), ["≤ 4", "≤ 7000", "≤ 1000", "≤ 7"]);
         assert_eq!(bars(Rule::Matching), ["≤ 2"]);
+        let zeromq = ["≥ 1.5", "≤ 0.35", "≥ 1.5", "≤ 0.35", "≤ 1", "≥ 0.9", "≥ 0.9", "≤ 6"];
+        assert_eq!(bars(Rule::Zeromq), zeromq);
     }
 }

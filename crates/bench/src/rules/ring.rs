@@ -11,7 +11,7 @@ use turno_proto::model::ring::view::RingView;
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use super::admin;
-use super::figures::Sample;
+use super::figures::RuleSample;
 use crate::fanout;
 use crate::link::{Link, scratch};
 use crate::report::Figures;
@@ -97,8 +97,8 @@ fn view(address: SocketAddr) -> Result<RingView> {
 }
 
 /// CPU time of all members for a publication with a subscriber at each, beside that of one broker with as many subscribers.
-pub(super) fn cost(router_count: usize, dice: &mut Rng) -> Result<Sample> {
-    // What is counted is deliveries; each publication is three of them.
+pub(super) fn cost(router_count: usize, dice: &mut Rng) -> Result<RuleSample> {
+    // Deliveries are counted; each publication is three of them.
     let cpu = |figures: &Figures| anyhow::Ok(figures.cpu_us.context("CPU time")? * THREE as f64);
     let alone = || {
         let server = Server::start(System::Turno, false, Keeps::Memory, &[routers(router_count)])?;
@@ -118,7 +118,7 @@ pub(super) fn cost(router_count: usize, dice: &mut Rng) -> Result<Sample> {
     };
     let (one_us, three_us) = (cpu(&one)?, cpu(&three)?);
     let rate = three.rate_per_s.context("a rate")? / THREE as f64;
-    Ok(Sample(vec![
+    Ok(RuleSample(vec![
         ("CPU of three / of one", three_us / one_us),
         ("us of one", one_us),
         ("us of three", three_us),
@@ -127,23 +127,23 @@ pub(super) fn cost(router_count: usize, dice: &mut Rng) -> Result<Sample> {
 }
 
 /// Milliseconds from the end of a member of five until the other four are a circle.
-pub(super) fn healing(pace: Pace, router_count: usize) -> Result<Sample> {
+pub(super) fn healing(pace: Pace, router_count: usize) -> Result<RuleSample> {
     let mut ring = Ring::start(FIVE, pace, router_count)?;
     let begun = Instant::now();
     ring.0[KILLED].stop();
     let others: Vec<usize> = (0..FIVE).filter(|at| *at != KILLED).collect();
     ring.wait_whole(&others)?;
-    Ok(Sample(vec![("ms until whole", begun.elapsed().as_secs_f64() * 1e3)]))
+    Ok(RuleSample(vec![("ms until whole", begun.elapsed().as_secs_f64() * 1e3)]))
 }
 
 /// From a publisher to a subscriber at each member: the farthest beside the next.
-pub(super) fn hops(router_count: usize) -> Result<Sample> {
+pub(super) fn hops(router_count: usize) -> Result<RuleSample> {
     let ring = Ring::start(SEVEN, Pace::Usual, router_count)?;
     let at = ring.addresses();
     // In the order of the circle: each joined in front of the first, so that they follow each other.
     let delays = fanout::delays(at[0], &at)?;
     let (here, next, last) = (delays[0], delays[1], delays[SEVEN - 1]);
-    Ok(Sample(vec![
+    Ok(RuleSample(vec![
         ("us to the farthest / one hop", last / next),
         ("us here", here),
         ("us one hop", next),

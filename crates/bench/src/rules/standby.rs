@@ -1,4 +1,4 @@
-//! An exclusive queue whose holder is killed without a word: how long until its standby's program has the first message.
+//! An exclusive queue whose holder is killed: how long until its standby's program has the first message.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use turno_proto::model::view::QueueView;
-use turno_proto::native::{Frame, Outgoing, Raw, encode};
+use turno_proto::native::{Frame, Raw, RawOutgoing, encode};
 
 use super::admin;
-use super::figures::Sample;
+use super::figures::RuleSample;
 use crate::link::{Link, name_of, queue_name, scratch};
 use crate::server::{Keeps, Server, routers};
 use crate::spread::median;
@@ -29,7 +29,7 @@ pub(crate) fn stamp() -> Result<()> {
     Ok(())
 }
 
-/// What the program said.
+/// The times that the program printed.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     began: u128,
@@ -54,14 +54,14 @@ fn millis(earlier: u128, later: u128) -> f64 {
     later.saturating_sub(earlier) as f64 / 1e6
 }
 
-pub(super) fn measure(router_count: usize) -> Result<Sample> {
+pub(super) fn measure(router_count: usize) -> Result<RuleSample> {
     let server = Server::start(System::Turno, false, Keeps::Memory, &[routers(router_count)])?;
     block_on(async {
         tokio::time::timeout(PATIENCE, kills(server.address)).await.context("the standby did not take over")?
     })
 }
 
-async fn kills(address: SocketAddr) -> Result<Sample> {
+async fn kills(address: SocketAddr) -> Result<RuleSample> {
     let queue = queue_name(0);
     let scratch = scratch();
     let mut link = Link::client(System::Turno, address, &scratch, 0..1).await?;
@@ -84,7 +84,7 @@ async fn kills(address: SocketAddr) -> Result<Sample> {
         starts.push(start);
         beyond.push(takeover - start);
     }
-    Ok(Sample(vec![
+    Ok(RuleSample(vec![
         ("ms beyond the program's start", median(&beyond)),
         ("ms in all", median(&takeovers)),
         ("ms of the program's start alone", median(&starts)),
@@ -142,7 +142,7 @@ async fn wait(link: &mut Link, queue: &str, is_so: impl Fn(&QueueView) -> bool) 
 /// Asks, and says what the program that answers said. The broker may still give it to the one that is dead.
 async fn first_delivery(link: &mut Link) -> Result<Stamp> {
     let raw = Raw { headers: false, bytes: b"" };
-    let message = Outgoing { retries: Some(RETRIES), ..Outgoing::new(1, 0, raw) };
+    let message = RawOutgoing { retries: Some(RETRIES), ..RawOutgoing::new(1, 0, raw) };
     encode(&Frame::Request(message), &mut link.out);
     link.flush().await?;
     let mut said = None;

@@ -1,4 +1,4 @@
-//! Does what a call asks for: from words of the engine to the store's archive and back.
+//! Runs calls: translates between the engine's calls and the store's archive.
 
 use std::fmt;
 
@@ -10,18 +10,20 @@ use turno_proto::model::archive::{FileView, OutputPiece, OutputPlace, OutputStre
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::OUTPUT_ANSWER_PIECES_MAX;
 use turno_proto::model::{Code, TaskId};
-use turno_store::archive::{Archive, FileList, FilePiece, FileRow, Flaw, Output, Piece, Place, Refusal, Trouble, Want};
+use turno_store::archive::{
+    Archive, FileList, FilePiece, FileRow, Flaw, Output, OutputPosition, Piece, Refusal, Trouble, Want,
+};
 use turno_store::disk::Disk;
 
-use super::floor::Floor;
+use super::free_space::FreeSpace;
 
-/// What the engine hears: nothing more if something was kept, else what the caller is to hear.
+/// The result for the engine: nothing if something was kept, else the answer to the caller.
 pub(super) type Answer = Result<Option<Box<AdminAnswer>>, Code>;
 
 /// Time between two looks for uploads that nobody wants any more.
 const SWEEP_MS: u64 = 60_000;
 
-/// What answers calls, whichever disk it has.
+/// Answers calls, whichever disk it has.
 pub(super) trait Answering: fmt::Debug + Send {
     /// One call; `None` if it is not answered.
     fn answer(&mut self, now_ms: u64, call: ArchiveCall) -> Option<Answer>;
@@ -33,10 +35,10 @@ impl<D: Disk> Answering for Librarian<D> {
     }
 }
 
-/// Anyone who does it.
+/// Runs the calls, one after the other.
 pub(super) struct Librarian<D: Disk> {
     archive: Archive<D>,
-    floor: Floor,
+    floor: FreeSpace,
     swept_ms: u64,
     /// The disk failed, and the log says so.
     failing: bool,
@@ -49,13 +51,13 @@ impl<D: Disk> fmt::Debug for Librarian<D> {
 }
 
 impl<D: Disk> Librarian<D> {
-    pub(super) fn new(archive: Archive<D>, floor: Floor) -> Self {
+    pub(super) fn new(archive: Archive<D>, floor: FreeSpace) -> Self {
         let mut librarian = Self { archive, floor, swept_ms: 0, failing: false };
         librarian.tell_troubles();
         librarian
     }
 
-    /// What is wrong with files of the archive goes to the log, once each.
+    /// Logs flaws of the archive's files, once each.
     fn tell_troubles(&mut self) {
         for Trouble { file, from, until, flaw } in self.archive.troubles() {
             match flaw {
@@ -68,7 +70,7 @@ impl<D: Disk> Librarian<D> {
         }
     }
 
-    /// What time does.
+    /// Does the work that is due by time.
     pub(super) fn look_after(&mut self, now_ms: u64) {
         if now_ms.saturating_sub(self.swept_ms) >= SWEEP_MS {
             self.swept_ms = now_ms;
@@ -107,8 +109,10 @@ impl<D: Disk> Librarian<D> {
                 let want = Want { job: job.0, tasks, bytes: limit, pieces: OUTPUT_ANSWER_PIECES_MAX };
                 let OutputPlace { task, attempt, at } = from;
                 told(match after {
-                    Some(after) => Output { next: Place { task, attempt, at }, ..archive.output_after(&want, after)? },
-                    None => archive.output(&want, Place { task, attempt, at })?,
+                    Some(after) => {
+                        Output { next: OutputPosition { task, attempt, at }, ..archive.output_after(&want, after)? }
+                    }
+                    None => archive.output(&want, OutputPosition { task, attempt, at })?,
                 })
             }
             ArchiveCall::Files { job, after, limit } => {
@@ -175,7 +179,7 @@ fn from_store(piece: Piece) -> OutputPiece {
 }
 
 fn told(output: Output) -> AdminAnswer {
-    let Output { pieces, next: Place { task, attempt, at }, arrived, end, damaged } = output;
+    let Output { pieces, next: OutputPosition { task, attempt, at }, arrived, end, damaged } = output;
     let pieces = pieces.into_iter().map(from_store).collect();
     AdminAnswer::Output { pieces, next: OutputPlace { task, attempt, at }, arrived, end, damaged }
 }
@@ -202,7 +206,7 @@ mod tests {
     fn librarian(disk: &SimDisk) -> Librarian<SimDisk> {
         let room = room_of(&ArchiveSettings::default(), true, 1);
         let archive = Archive::open(disk.clone(), &room, 0, &BTreeSet::new(), BTreeSet::new()).unwrap();
-        Librarian::new(archive, Floor::None)
+        Librarian::new(archive, FreeSpace::None)
     }
 
     fn keep(at: u64) -> ArchiveCall {

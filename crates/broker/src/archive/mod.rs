@@ -1,7 +1,7 @@
 //! The archive beside the engine, on a thread of its own. It keeps and reads what tasks wrote, what they brought back and what
 //! they are given, so that a slow or full disk holds up no message. The engine's gate lets only so much wait for it.
 
-mod floor;
+mod free_space;
 mod librarian;
 mod queue;
 
@@ -18,7 +18,7 @@ use turno_store::OpenError;
 use turno_store::archive::{Archive, Room, UploadId as StoredUpload};
 use turno_store::disk::{Disk, FsDisk, MemDisk};
 
-use self::floor::Floor;
+use self::free_space::FreeSpace;
 use self::librarian::{Answering, Librarian};
 use self::queue::Queue;
 use super::clock::Clock;
@@ -69,7 +69,7 @@ impl Archivist {
         D: Disk<File: Send> + 'static,
     {
         let archive = Archive::open(disk, room, now_ms, jobs, uploads)?;
-        let librarian = Box::new(Librarian::new(archive, Floor::None));
+        let librarian = Box::new(Librarian::new(archive, FreeSpace::None));
         Ok(Self(Way::Here { librarian, answers: VecDeque::new() }))
     }
 
@@ -84,14 +84,14 @@ impl Archivist {
         let room = room_of(settings, directory.is_none(), salt);
         match directory {
             Some(directory) => {
-                let floor = Floor::of(directory.to_owned());
+                let floor = FreeSpace::of(directory.to_owned());
                 Self::start_on(FsDisk::new(directory.to_owned()), floor, &room, engine, clock)
             }
-            None => Self::start_on(MemDisk::default(), Floor::None, &room, engine, clock),
+            None => Self::start_on(MemDisk::default(), FreeSpace::None, &room, engine, clock),
         }
     }
 
-    fn start_on<D>(disk: D, floor: Floor, room: &Room, engine: &Engine, clock: Clock) -> Result<Self, OpenError>
+    fn start_on<D>(disk: D, floor: FreeSpace, room: &Room, engine: &Engine, clock: Clock) -> Result<Self, OpenError>
     where
         D: Disk<File: Send> + 'static,
     {
@@ -152,7 +152,7 @@ impl Archivist {
     }
 }
 
-/// What was asked for is done before the end.
+/// All calls are done before the end.
 impl Drop for Archivist {
     fn drop(&mut self) {
         if let Way::There { queue, thread } = &mut self.0 {

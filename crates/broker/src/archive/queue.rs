@@ -17,14 +17,14 @@ const LOOK_AFTER: Duration = Duration::from_secs(60);
 /// Both ways.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<ArchiveQueueState>,
     asked: Condvar,
     /// There are answers.
     pub(super) news: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ArchiveQueueState {
     calls: Vec<(u64, ArchiveCall)>,
     /// Calls that the thread has taken and not answered.
     taken: BTreeSet<u64>,
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ArchiveQueueState> {
         // Nobody panics while holding it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,7 +58,7 @@ impl Queue {
     /// The calls there are, once there are some or some time has passed; `None` at the end.
     pub(super) fn wait(&self) -> Option<Vec<(u64, ArchiveCall)>> {
         let state = self.state();
-        let idle = |state: &mut State| state.calls.is_empty() && !state.closing;
+        let idle = |state: &mut ArchiveQueueState| state.calls.is_empty() && !state.closing;
         let (mut state, _) =
             self.asked.wait_timeout_while(state, LOOK_AFTER, idle).unwrap_or_else(PoisonError::into_inner);
         if state.calls.is_empty() && state.closing {
@@ -89,7 +89,7 @@ impl Queue {
     }
 }
 
-/// Tells anyone who waits, should the thread panic.
+/// Tells all waiting callers, should the thread panic.
 #[derive(Debug)]
 pub(super) struct Guard(Arc<Queue>);
 

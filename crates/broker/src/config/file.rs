@@ -73,7 +73,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// What a file sets. What is wrong with it goes to `problems`.
+/// The values that a file sets. Mistakes in it go to `problems`.
 pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> (Vec<Found>, Vec<ZmqEndpoint>) {
     let text = match read_text(path) {
         Ok(text) => text,

@@ -2,18 +2,18 @@
 
 use turno_proto::model::limits;
 
-use super::kind::Kind;
+use super::kind::ValueKind;
 
 /// One thing that can be set.
 #[derive(Debug, PartialEq)]
 pub struct Key {
     /// Its name in a file, with dots between tables.
     pub name: &'static str,
-    /// What it takes.
-    pub kind: Kind,
-    /// What holds if nobody says otherwise.
+    /// The kind of its value.
+    pub kind: ValueKind,
+    /// The default value.
     pub default: Preset,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub doc: &'static str,
 }
 
@@ -52,260 +52,260 @@ const DAY_MS: u64 = 86_400_000;
 
 /// Every key, in the order in which they are shown.
 pub static KEYS: &[Key] = &[
-    Key { name: "name", kind: Kind::Text, default: Preset::HostName, doc: "name of the broker" },
+    Key { name: "name", kind: ValueKind::Text, default: Preset::HostName, doc: "name of the broker" },
     Key {
         name: "data",
-        kind: Kind::Path,
+        kind: ValueKind::Path,
         default: Preset::DataDirectory,
         doc: "data directory with the store and the Unix socket",
     },
     Key {
         name: "persistence",
-        kind: Kind::Choice(&["disk", "memory"]),
+        kind: ValueKind::Choice(&["disk", "memory"]),
         default: Preset::Text("disk"),
         doc: "where messages are stored; memory: nothing is written to disk, and there is no Unix socket",
     },
     Key {
         name: "url",
-        kind: Kind::Urls,
+        kind: ValueKind::Urls,
         default: Preset::Empty,
         doc: "brokers that commands connect to, in order of preference",
     },
     Key {
         name: "brokers",
-        kind: Kind::Urls,
+        kind: ValueKind::Urls,
         default: Preset::Empty,
         doc: "brokers announced to clients and workers, in order of preference",
     },
     Key {
         name: "listen.native",
-        kind: Kind::Listen,
+        kind: ValueKind::Listen,
         default: Preset::Text("127.0.0.1:7460"),
         doc: "addresses of the native listener; port 0 selects a free port; none: Unix socket only",
     },
     Key {
         name: "listen.foreman",
-        kind: Kind::Listen,
+        kind: ValueKind::Listen,
         default: Preset::Text("127.0.0.1:5429"),
         doc: "addresses of the job worker listener; port 0 selects a free port, as does the default if it is in \
                  use; none: no job worker can connect",
     },
     Key {
         name: "listen.zmq",
-        kind: Kind::Listen,
+        kind: ValueKind::Listen,
         default: Preset::Text("127.0.0.1:7461"),
         doc: "addresses of the ZeroMQ listener; port 0 selects a free port, as does the default if it is in use; none: \
               only the endpoints in [[zmq.endpoint]]",
     },
     Key {
         name: "zmq.queue",
-        kind: Kind::Queue,
+        kind: ValueKind::Queue,
         default: Preset::Text("zmq"),
         doc: "queue of plain ZeroMQ sockets at listen.zmq",
     },
     Key {
         name: "link.to",
-        kind: Kind::Urls,
+        kind: ValueKind::Urls,
         default: Preset::Empty,
         doc: "brokers to link with; one end of a link is enough",
     },
     Key {
         name: "link.secret",
-        kind: Kind::Secret,
+        kind: ValueKind::Secret,
         default: Preset::Nothing,
         doc: "shared secret of linked brokers; without one, only brokers on the same machine may link",
     },
     Key {
         name: "link.secret-file",
-        kind: Kind::Path,
+        kind: ValueKind::Path,
         default: Preset::Nothing,
         doc: "file with the secret, instead of link.secret",
     },
     Key {
         name: "link.order",
-        kind: Kind::Names,
+        kind: ValueKind::Names,
         default: Preset::Empty,
         doc: "broker names: the first reachable one is home to exclusive queues; must be the same on all brokers",
     },
     Key {
         name: "ring.sid",
-        kind: Kind::Sid,
+        kind: ValueKind::Sid,
         default: Preset::Nothing,
         doc: "server id in the ring; sets the defaults of name, data, listeners and ring.port; auto: a free sid; \
                  none: not in a ring",
     },
     Key {
         name: "ring.next",
-        kind: Kind::Member,
+        kind: ValueKind::Member,
         default: Preset::Nothing,
         doc: "member to join the ring at, SID@HOST[:PORT]; none: start a new ring",
     },
     Key {
         name: "ring.wait",
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         default: Preset::Text("false"),
         doc: "whether to retry every second if ring.next cannot be joined at start; otherwise the broker exits",
     },
     Key {
         name: "ring.port",
-        kind: Kind::Count { min: 0, max: u16::MAX as u64 },
+        kind: ValueKind::Count { min: 0, max: u16::MAX as u64 },
         default: Preset::Nothing,
         doc: "loopback port for other members; default 8000 plus the sid; 0 selects a free port",
     },
     Key {
         name: "ring.listen",
-        kind: Kind::Address,
+        kind: ValueKind::Address,
         default: Preset::Nothing,
         doc: "address for other members, instead of ring.port; requires a secret beyond this machine",
     },
     Key {
         name: "ring.advertise",
-        kind: Kind::Host,
+        kind: ValueKind::Host,
         default: Preset::Nothing,
         doc: "host announced to other members, if it differs from ring.listen",
     },
     Key {
         name: "ring.secret",
-        kind: Kind::Secret,
+        kind: ValueKind::Secret,
         default: Preset::Nothing,
         doc: "shared secret of all members; without one, only brokers on the same machine may form a ring",
     },
     Key {
         name: "ring.secret-file",
-        kind: Kind::Path,
+        kind: ValueKind::Path,
         default: Preset::Nothing,
         doc: "file with the secret, instead of ring.secret",
     },
     Key {
         name: "ring.sorted",
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         default: Preset::Text("false"),
         doc: "whether members are ordered by sid",
     },
     Key {
         name: "ring.fast",
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         default: Preset::Text("false"),
         doc: "whether to give up a lost member within one second; for reliable networks",
     },
     Key {
         name: "ring.links",
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         default: Preset::Text("false"),
         doc: "whether to link ring neighbours too, to share workers",
     },
     Key {
         name: "routers",
-        kind: Kind::Count { min: 1, max: limits::ROUTERS_MAX as u64 },
+        kind: ValueKind::Count { min: 1, max: limits::ROUTERS_MAX as u64 },
         default: Preset::Text("1"),
         doc: "network threads; 1 shares the engine's thread",
     },
     Key {
         name: "limits.message",
-        kind: Kind::Size { min: limits::GREETING_FRAME_BYTES_MAX as u64, max: SIZE_MAX },
+        kind: ValueKind::Size { min: limits::GREETING_FRAME_BYTES_MAX as u64, max: SIZE_MAX },
         default: Preset::Text("16MiB"),
         doc: "maximum message size including headers; larger messages are refused",
     },
     Key {
         name: "limits.connections",
-        kind: Kind::Count { min: 1, max: COUNT_MAX },
+        kind: ValueKind::Count { min: 1, max: COUNT_MAX },
         default: Preset::Text("10_000"),
         doc: "maximum number of connections; more are refused",
     },
     Key {
         name: "limits.queues",
-        kind: Kind::Count { min: 1, max: COUNT_MAX },
+        kind: ValueKind::Count { min: 1, max: COUNT_MAX },
         default: Preset::Text("100_000"),
         doc: "maximum number of queues; more are refused",
     },
     Key {
         name: "limits.in-flight",
-        kind: Kind::Count { min: 1, max: COUNT_MAX },
+        kind: ValueKind::Count { min: 1, max: COUNT_MAX },
         default: Preset::Text("100_000"),
         doc: "maximum unanswered requests per connection; more are refused",
     },
     Key {
         name: "limits.memory",
-        kind: Kind::Size { min: 1 << 20, max: u64::MAX },
+        kind: ValueKind::Size { min: 1 << 20, max: u64::MAX },
         default: Preset::HalfOfMemory,
         doc: "memory for messages, jobs, events and buffers; beyond it, new messages are refused, and a backlog on disk is read back one message at a time",
     },
     Key {
         name: "limits.dead",
-        kind: Kind::Count { min: 0, max: COUNT_MAX },
+        kind: ValueKind::Count { min: 0, max: COUNT_MAX },
         default: Preset::Text("10_000"),
         doc: "dead letters per queue above which the broker warns; none is ever deleted automatically",
     },
     Key {
         name: "heartbeat",
-        kind: Kind::Duration { min_ms: limits::HEARTBEAT_MS_MIN as u64, max_ms: limits::HEARTBEAT_MS_MAX as u64 },
+        kind: ValueKind::Duration { min_ms: limits::HEARTBEAT_MS_MIN as u64, max_ms: limits::HEARTBEAT_MS_MAX as u64 },
         default: Preset::Text("5s"),
         doc: "heartbeat interval; a silent peer is disconnected after three",
     },
     Key {
         name: "request.deadline",
-        kind: Kind::Duration { min_ms: 1, max_ms: limits::REQUEST_DEADLINE_MS_MAX as u64 },
+        kind: ValueKind::Duration { min_ms: 1, max_ms: limits::REQUEST_DEADLINE_MS_MAX as u64 },
         default: Preset::Text("30s"),
         doc: "deadline of requests that set none",
     },
     Key {
         name: "queue.defaults.lease",
-        kind: Kind::OptionalDuration,
+        kind: ValueKind::OptionalDuration,
         default: Preset::Text("none"),
         doc: "how long a worker may hold a delivery without extending it; none: while it is connected",
     },
     Key {
         name: "queue.defaults.policy",
-        kind: Kind::Choice(&["lru", "fill"]),
+        kind: ValueKind::Choice(&["lru", "fill"]),
         default: Preset::Text("lru"),
         doc: "worker selection: lru spreads the load; fill prefers the earliest workers",
     },
     Key {
         name: "queue.defaults.drop-after",
-        kind: Kind::Count { min: 0, max: limits::DROP_AFTER_MAX as u64 },
+        kind: ValueKind::Count { min: 0, max: limits::DROP_AFTER_MAX as u64 },
         default: Preset::Text("2"),
         doc: "expired deliveries in a row after which a worker is dropped from the queue; 0: never",
     },
     Key {
         name: "jobs.keep-finished",
-        kind: Kind::OptionalDuration,
+        kind: ValueKind::OptionalDuration,
         default: Preset::Text("7d"),
         doc: "how long ended jobs are kept; none: until removed",
     },
     Key {
         name: "jobs.worker-grace",
-        kind: Kind::Duration { min_ms: 0, max_ms: DAY_MS },
+        kind: ValueKind::Duration { min_ms: 0, max_ms: DAY_MS },
         default: Preset::Text("1m"),
         doc: "how long to wait for a lost job worker before its tasks go to another one",
     },
     Key {
         name: "jobs.output-per-task",
-        kind: Kind::Size { min: 4 << 10, max: SIZE_MAX },
+        kind: ValueKind::Size { min: 4 << 10, max: SIZE_MAX },
         default: Preset::Text("1MiB"),
         doc: "output kept per task: half from the beginning, half from the end",
     },
     Key {
         name: "jobs.output-total",
-        kind: Kind::Size { min: 1 << 20, max: u64::MAX },
+        kind: ValueKind::Size { min: 1 << 20, max: u64::MAX },
         default: Preset::Text("1GiB"),
         doc: "output kept of all tasks; beyond it, the oldest is deleted",
     },
     Key {
         name: "jobs.result-total",
-        kind: Kind::Size { min: 1 << 20, max: u64::MAX },
+        kind: ValueKind::Size { min: 1 << 20, max: u64::MAX },
         default: Preset::Text("4GiB"),
         doc: "total size of files returned by tasks; beyond it, they are refused and their tasks fail",
     },
     Key {
         name: "drain.timeout",
-        kind: Kind::Duration { min_ms: 0, max_ms: DAY_MS },
+        kind: ValueKind::Duration { min_ms: 0, max_ms: DAY_MS },
         default: Preset::Text("30s"),
         doc: "how long to wait for running work at shutdown",
     },
-    Key { name: "log.level", kind: Kind::LogFilter, default: Preset::Text("info"), doc: "log level" },
+    Key { name: "log.level", kind: ValueKind::LogFilter, default: Preset::Text("info"), doc: "log level" },
     Key {
         name: "log.format",
-        kind: Kind::Choice(&["auto", "text", "json"]),
+        kind: ValueKind::Choice(&["auto", "text", "json"]),
         default: Preset::Text("auto"),
         doc: "log format; auto adapts to a terminal, a pipe and the journal",
     },

@@ -1,4 +1,4 @@
-//! What sort of value a key takes, and how one is read.
+//! The kinds of values that keys take, and how they are read.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::value::{Raw, Value};
 
 /// The sort of a key's value. Ranges include both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Text that is not empty.
     Text,
     /// The name of a queue.
@@ -28,23 +28,23 @@ pub enum Kind {
     Urls,
     /// Names, in order of preference.
     Names,
-    /// What nobody is shown.
+    /// A secret, which is never shown.
     Secret,
     /// Bytes.
     Size {
-        /// The least.
+        /// The least value.
         min: u64,
-        /// The most.
+        /// The greatest value.
         max: u64,
     },
     /// A number of things.
     Count {
-        /// The least.
+        /// The least value.
         min: u64,
-        /// The most.
+        /// The greatest value.
         max: u64,
     },
-    /// Whether.
+    /// `true` or `false`.
     Switch,
     /// A number in a ring, or `auto`.
     Sid,
@@ -67,7 +67,7 @@ pub enum Kind {
     LogFilter,
 }
 
-impl Kind {
+impl ValueKind {
     /// Reads a value; the error says what is expected.
     pub fn read(self, raw: &Raw) -> Result<Value, String> {
         self.parse(raw).ok_or_else(|| self.expected())
@@ -144,7 +144,7 @@ impl Kind {
         (min..=max).contains(&number).then_some(Value::Count(number))
     }
 
-    /// What a value looks like, for the end of "expected …".
+    /// The form of a value, for the end of "expected …".
     pub fn expected(self) -> String {
         let duration = |ms| units::format_duration(Duration::from_millis(ms));
         match self {
@@ -192,7 +192,7 @@ fn parse_listen(text: &str) -> Option<SocketAddr> {
     text.parse().ok()
 }
 
-/// Whether it may be a broker's address. The client library has the last word; here the obvious is told with
+/// Whether it may be a broker's address. The client library decides; here obvious mistakes are reported with
 /// file and line.
 fn is_url(text: &str) -> bool {
     let odd = |c: char| c.is_whitespace() || c.is_control() || "{}\"'".contains(c);
@@ -224,10 +224,10 @@ mod tests {
 
     #[test]
     fn each_kind_reads_its_own_and_nothing_else() {
-        let size = Kind::Size { min: 4096, max: 1 << 30 };
-        let count = Kind::Count { min: 1, max: 100 };
-        let duration = Kind::Duration { min_ms: 250, max_ms: 60_000 };
-        let word = Kind::Choice(&["lru", "fill"]);
+        let size = ValueKind::Size { min: 4096, max: 1 << 30 };
+        let count = ValueKind::Count { min: 1, max: 100 };
+        let duration = ValueKind::Duration { min_ms: 250, max_ms: 60_000 };
+        let word = ValueKind::Choice(&["lru", "fill"]);
         let table = [
             (size, text("64KiB"), Some(Value::Size(65_536))),
             (size, Raw::Integer(4096), Some(Value::Size(4096))),
@@ -239,39 +239,43 @@ mod tests {
             (duration, text("5s"), Some(Value::Duration(Duration::from_secs(5)))),
             (duration, text("100ms"), None),
             (duration, Raw::Integer(5), None),
-            (Kind::OptionalDuration, text("none"), Some(Value::None)),
-            (Kind::OptionalDuration, text("2m"), Some(Value::Duration(Duration::from_secs(120)))),
-            (Kind::OptionalDuration, text("0"), None),
+            (ValueKind::OptionalDuration, text("none"), Some(Value::None)),
+            (ValueKind::OptionalDuration, text("2m"), Some(Value::Duration(Duration::from_secs(120)))),
+            (ValueKind::OptionalDuration, text("0"), None),
             (word, text("fill"), Some(Value::Text("fill".to_owned()))),
             (word, text("random"), None),
-            (Kind::LogFilter, text("info,turno::link=debug"), Some(Value::Text("info,turno::link=debug".to_owned()))),
-            (Kind::LogFilter, text("turno=loud"), None),
-            (Kind::Text, text(" "), None),
-            (Kind::Queue, text("orders.eu"), Some(Value::Text("orders.eu".to_owned()))),
-            (Kind::Queue, text("two words"), None),
-            (Kind::Names, text("rb-1, rb-2"), Some(Value::List(vec!["rb-1".to_owned(), "rb-2".to_owned()]))),
-            (Kind::Names, text("rb-1,"), None),
-            (Kind::Secret, text("sixteen bytes ok"), Secret::new(b"sixteen bytes ok").map(Value::Secret)),
-            (Kind::Secret, text("too short"), None),
-            (Kind::Secret, Raw::Integer(1_234_567_890_123_456), None),
-            (Kind::Text, Raw::Other("a table"), None),
-            (Kind::Text, Raw::Switch(true), None),
-            (Kind::Switch, Raw::Switch(true), Some(Value::Switch(true))),
-            (Kind::Switch, text("false"), Some(Value::Switch(false))),
-            (Kind::Switch, text("yes"), None),
-            (Kind::Sid, text("3"), Some(Value::Count(3))),
-            (Kind::Sid, Raw::Integer(65_535), Some(Value::Count(65_535))),
-            (Kind::Sid, Raw::Integer(65_536), None),
-            (Kind::Sid, text("auto"), Some(Value::Text("auto".to_owned()))),
-            (Kind::Sid, text("next"), None),
-            (Kind::Member, text("3@rb-1"), Some(Value::Text("3@rb-1:8003".to_owned()))),
-            (Kind::Member, text("rb-1"), None),
-            (Kind::Host, text("rb-1"), Some(Value::Text("rb-1".to_owned()))),
-            (Kind::Host, text("[fd00::1]"), Some(Value::Text("[fd00::1]".to_owned()))),
-            (Kind::Host, text("rb-1:8003"), None),
-            (Kind::Host, text("fd00::1"), None),
-            (Kind::Address, text("0.0.0.0:8003"), Some(Value::Listen(vec!["0.0.0.0:8003".parse().unwrap()]))),
-            (Kind::Address, text("127.0.0.1:1,127.0.0.1:2"), None),
+            (
+                ValueKind::LogFilter,
+                text("info,turno::link=debug"),
+                Some(Value::Text("info,turno::link=debug".to_owned())),
+            ),
+            (ValueKind::LogFilter, text("turno=loud"), None),
+            (ValueKind::Text, text(" "), None),
+            (ValueKind::Queue, text("orders.eu"), Some(Value::Text("orders.eu".to_owned()))),
+            (ValueKind::Queue, text("two words"), None),
+            (ValueKind::Names, text("rb-1, rb-2"), Some(Value::List(vec!["rb-1".to_owned(), "rb-2".to_owned()]))),
+            (ValueKind::Names, text("rb-1,"), None),
+            (ValueKind::Secret, text("sixteen bytes ok"), Secret::new(b"sixteen bytes ok").map(Value::Secret)),
+            (ValueKind::Secret, text("too short"), None),
+            (ValueKind::Secret, Raw::Integer(1_234_567_890_123_456), None),
+            (ValueKind::Text, Raw::Other("a table"), None),
+            (ValueKind::Text, Raw::Switch(true), None),
+            (ValueKind::Switch, Raw::Switch(true), Some(Value::Switch(true))),
+            (ValueKind::Switch, text("false"), Some(Value::Switch(false))),
+            (ValueKind::Switch, text("yes"), None),
+            (ValueKind::Sid, text("3"), Some(Value::Count(3))),
+            (ValueKind::Sid, Raw::Integer(65_535), Some(Value::Count(65_535))),
+            (ValueKind::Sid, Raw::Integer(65_536), None),
+            (ValueKind::Sid, text("auto"), Some(Value::Text("auto".to_owned()))),
+            (ValueKind::Sid, text("next"), None),
+            (ValueKind::Member, text("3@rb-1"), Some(Value::Text("3@rb-1:8003".to_owned()))),
+            (ValueKind::Member, text("rb-1"), None),
+            (ValueKind::Host, text("rb-1"), Some(Value::Text("rb-1".to_owned()))),
+            (ValueKind::Host, text("[fd00::1]"), Some(Value::Text("[fd00::1]".to_owned()))),
+            (ValueKind::Host, text("rb-1:8003"), None),
+            (ValueKind::Host, text("fd00::1"), None),
+            (ValueKind::Address, text("0.0.0.0:8003"), Some(Value::Listen(vec!["0.0.0.0:8003".parse().unwrap()]))),
+            (ValueKind::Address, text("127.0.0.1:1,127.0.0.1:2"), None),
         ];
         for (kind, raw, expected) in table {
             assert_eq!(kind.read(&raw).ok(), expected, "{kind:?} {raw}");
@@ -281,10 +285,10 @@ mod tests {
     #[test]
     fn addresses_of_brokers() {
         for good in ["turno://a:1", "a:1,b", "unix:/run/t.sock", "turno://[::1]:7460/"] {
-            assert!(Kind::Urls.read(&text(good)).is_ok(), "{good}");
+            assert!(ValueKind::Urls.read(&text(good)).is_ok(), "{good}");
         }
         for bad in ["", "a:1,", "http://a", "unix:", "turno://", "a b"] {
-            assert!(Kind::Urls.read(&text(bad)).is_err(), "{bad}");
+            assert!(ValueKind::Urls.read(&text(bad)).is_err(), "{bad}");
         }
     }
 
@@ -303,7 +307,7 @@ mod tests {
             ("none,127.0.0.1:7460", None),
         ];
         for (typed, count) in table {
-            let list = match Kind::Listen.read(&text(typed)) {
+            let list = match ValueKind::Listen.read(&text(typed)) {
                 Ok(Value::Listen(list)) => Some(list.len()),
                 _ => None,
             };

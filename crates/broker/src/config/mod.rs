@@ -1,4 +1,4 @@
-//! What the user said (file, environment, flags), checked once and turned into one set of settings.
+//! Configuration from file, environment and flags, checked once and turned into one set of settings.
 //!
 //! [`KEYS`] is the only list of what can be set: parsing, `turno config show` and the documents follow it.
 //! Nothing here starts anything or talks to anyone; the machine is looked at through [`World`].
@@ -15,11 +15,11 @@ mod world;
 mod zmq;
 
 pub use keys::{KEYS, Key, Preset};
-pub use kind::Kind;
+pub use kind::ValueKind;
 pub use nearest::nearest;
 pub use origin::Origin;
 pub use ring::{Next, RingKeys, SidWanted, usual_port};
-pub use settings::{LogFormat, Settings};
+pub use settings::{AllSettings, LogFormat};
 pub use value::{Raw, Value};
 pub use world::World;
 
@@ -43,11 +43,11 @@ pub struct Config {
 /// One key's value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// The key.
+    /// The key that is set.
     pub key: &'static Key,
-    /// Its value.
+    /// The value of the key.
     pub value: Value,
-    /// Who said so.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
@@ -58,7 +58,7 @@ pub struct Flag {
     pub flag: &'static str,
     /// The key it sets.
     pub key: &'static str,
-    /// What was typed.
+    /// The text as it was typed.
     pub raw: Raw,
 }
 
@@ -67,7 +67,7 @@ pub struct Flag {
 pub struct Problem {
     /// File and line, variable or flag; `None` if the place is the whole.
     pub place: Option<String>,
-    /// What is wrong, and what is expected.
+    /// The mistake and the expected form.
     pub text: String,
     /// It was typed just now, so that it is wrong usage rather than wrong configuration.
     pub typed: bool,
@@ -155,8 +155,8 @@ impl Config {
     }
 
     /// The values with their types.
-    pub fn typed(&self) -> Settings {
-        Settings::of(self)
+    pub fn typed(&self) -> AllSettings {
+        AllSettings::of(self)
     }
 
     fn value(&self, name: &str) -> &Value {
@@ -175,7 +175,7 @@ impl Config {
             Err(expected) => {
                 // Not even a wrong secret is shown: it may be right but for its end.
                 let text = match key.kind {
-                    Kind::Secret => format!("{}: expected {expected}", key.name),
+                    ValueKind::Secret => format!("{}: expected {expected}", key.name),
                     _ => format!("{} = {raw}: expected {expected}", key.name),
                 };
                 problems.push(Problem::of(&origin, text));

@@ -6,7 +6,7 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let far = letters.div_ceil(3).max(1);
     known
         .into_iter()
-        // What differs that much in length alone need not be compared, and may be a megabyte long.
+        // Texts that differ that much in length need not be compared, and may be a megabyte long.
         .filter(|word| word.chars().count().abs_diff(letters) <= far)
         .map(|word| (strsim::osa_distance(typed, word), word))
         .filter(|(distance, _)| *distance <= far)

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Who said what a key's value is.
+/// The origin of a key's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody: it is built in.
     Default,
     /// A configuration file.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,

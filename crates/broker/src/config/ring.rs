@@ -21,7 +21,7 @@ const FOREMAN_BASE: u16 = 8_400;
 /// Sids from here on have no usual ports: those of one kind would run into those of the next.
 const SIDS_WITH_PORTS: u16 = 100;
 
-/// What a broker is called in its ring.
+/// The wanted sid of a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SidWanted {
     /// That number.
@@ -33,14 +33,14 @@ pub enum SidWanted {
 /// A member of a ring and where it is: `SID@HOST` or `SID@HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// Its number.
+    /// The sid of the member.
     pub sid: Sid,
     /// HOST:PORT where it listens for other members.
     pub address: String,
 }
 
 impl Next {
-    /// What it looks like, for the end of "expected …".
+    /// Its form, for the end of "expected …".
     pub const EXPECTED: &'static str = "a member like 3@10.0.0.7 or 300@10.0.0.7:9000; a sid above 99 requires a port";
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Next {
 fn parse(text: &str) -> Option<Next> {
     let (sid, place) = text.split_once('@')?;
     let sid: Sid = sid.parse().ok()?;
-    // What follows the host: nothing, or a port. The colons of an IPv6 address stand in brackets.
+    // After the host comes nothing, or a port. The colons of an IPv6 address stand in brackets.
     let host_end = match place.strip_prefix('[') {
         Some(inside) => inside.find(']')? + 2,
         None => place.find(':').unwrap_or(place.len()),
@@ -90,7 +90,7 @@ pub fn usual_port(sid: Sid) -> Option<u16> {
     (sid.get() < SIDS_WITH_PORTS).then(|| RING_BASE + sid.get())
 }
 
-/// What is set about the ring.
+/// The keys about the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingKeys {
     /// `ring.sid`; `None`: the broker is in no ring.

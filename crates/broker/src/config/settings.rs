@@ -17,7 +17,7 @@ use super::{Config, KEYS, Origin, SOCKET_NAME};
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// What suits where they go.
+    /// Chosen by the destination of the log.
     Auto,
     /// Text.
     Text,
@@ -27,12 +27,12 @@ pub enum LogFormat {
 
 /// Every setting: what a broker is told, and what the command line wants to know beside it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct AllSettings {
     /// The broker's, without its place in a ring and without secrets that are in files.
     pub broker: broker::Settings,
     /// Its directory, also if nothing is written anywhere.
     pub data: PathBuf,
-    /// Where commands go.
+    /// The broker that commands connect to.
     pub url: Vec<String>,
     /// A file that has the secret of links.
     pub link_secret_file: Option<PathBuf>,
@@ -40,11 +40,11 @@ pub struct Settings {
     pub ring: RingKeys,
     /// Which log lines are written.
     pub log_level: String,
-    /// How they look.
+    /// The format of log lines.
     pub log_format: LogFormat,
 }
 
-impl Settings {
+impl AllSettings {
     pub(super) fn of(config: &Config) -> Self {
         let data = config.path("data");
         Self {
@@ -150,7 +150,7 @@ impl Config {
         }
     }
 
-    /// Who set it.
+    /// The origin of its value.
     pub fn origin(&self, name: &str) -> &Origin {
         let place = KEYS.iter().position(|key| key.name == name).expect("only names of KEYS are asked for");
         &self.settings()[place].origin

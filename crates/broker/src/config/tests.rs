@@ -1,4 +1,4 @@
-//! Who beats whom, and what is told about mistakes.
+//! Precedence of file, environment and flags, and messages about mistakes.
 
 use std::fs;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use turno_proto::model::units;
 use turno_proto::native::Secret;
 
-/// What stands in a file, a variable or a flag.
+/// A raw value of a file, a variable or a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raw {
     /// Text. Where a list is wanted, its items are separated by commas.
@@ -19,7 +19,7 @@ pub enum Raw {
     Switch(bool),
     /// A list of texts; files and repeated flags have them.
     List(Vec<String>),
-    /// Something no key takes, told in words.
+    /// Something no key takes, described.
     Other(&'static str),
 }
 
@@ -52,15 +52,15 @@ pub enum Value {
     Size(u64),
     /// A number of things.
     Count(u64),
-    /// Whether.
+    /// `true` or `false`.
     Switch(bool),
     /// A length of time.
     Duration(Duration),
-    /// What nobody is shown.
+    /// A secret, which is never shown.
     Secret(Secret),
 }
 
-/// What is shown in place of a secret.
+/// The text in place of a secret.
 const HIDDEN: &str = "(hidden)";
 
 /// As people write it, and, but for a secret, as it can be read back.

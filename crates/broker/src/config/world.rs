@@ -1,4 +1,4 @@
-//! What of the machine the configuration depends on, gathered in one place so that tests can make their own.
+//! Facts of the machine that the configuration depends on, gathered in one place so that tests can make their own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ pub struct World {
 }
 
 impl World {
-    /// The real one.
+    /// The facts of this machine.
     pub fn here() -> Self {
         let dirs = etcetera::base_strategy::Xdg::new().ok();
         let environment = std::env::vars_os()
@@ -85,7 +85,7 @@ fn memory(root: &Path) -> Option<u64> {
     Some(group_limits(root).into_iter().fold(total, u64::min))
 }
 
-/// What each level of this process's control group allows; levels without a limit say `max`.
+/// The limits of each level of this process's control group; levels without a limit say `max`.
 fn group_limits(root: &Path) -> Vec<u64> {
     let Ok(text) = fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
     let Some(group) = text.lines().find_map(|line| line.strip_prefix("0::/")) else { return Vec::new() };

@@ -10,7 +10,7 @@ use turno_proto::zmtp::SocketType;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
 
 use super::file::raw;
-use super::kind::Kind;
+use super::kind::ValueKind;
 use super::nearest::nearest;
 use super::ring::is_host;
 use super::value::{Raw, Value};
@@ -23,8 +23,8 @@ pub(super) const ENDPOINT: &str = "zmq.endpoint";
 const MECHANISMS: &[&str] = &["null", "plain", "curve"];
 const SOCKETS: &[&str] = &["dealer", "sub", "pub", "push", "pull"];
 const ROLES: &[&str] = &["client", "worker"];
-const SLOTS: Kind = Kind::Count { min: 1, max: 1_000_000 };
-const RETRIES: Kind = Kind::Count { min: 0, max: u8::MAX as u64 };
+const SLOTS: ValueKind = ValueKind::Count { min: 1, max: 1_000_000 };
+const RETRIES: ValueKind = ValueKind::Count { min: 0, max: u8::MAX as u64 };
 
 /// Every key of an endpoint. docs/reference/zeromq.md says what each does.
 const KEYS: &[&str] = &[
@@ -40,12 +40,22 @@ const KEYS: &[&str] = &[
     "error-frame",
     "mechanism",
     "users",
+    "user",
+    "password",
+    "password-file",
     "secret-key",
     "secret-key-file",
     "client-keys",
+    "server-key",
 ];
 
-/// What is wrong, and where if it is in one key.
+/// Those of them that belong to one mechanism, at endpoints that listen or that connect.
+const SECRETS: &[&str] =
+    &["users", "user", "password", "password-file", "secret-key", "secret-key-file", "client-keys", "server-key"];
+/// Bytes of a user's name and of a password, whose lengths take one byte each in PLAIN.
+const PLAIN_BYTES_MAX: usize = 255;
+
+/// A mistake, and its place if it is in one key.
 type Wrong = (Option<Range<usize>>, String);
 
 /// Values of a table as they were found.
@@ -73,7 +83,7 @@ impl<'a, 'b> Table<'a, 'b> {
         }
     }
 
-    fn text(&mut self, name: &str, kind: Kind) -> Option<String> {
+    fn text(&mut self, name: &str, kind: ValueKind) -> Option<String> {
         self.read(name, |raw| match kind.read(raw)? {
             Value::Text(text) => Ok(text),
             Value::Path(path) => Ok(path.display().to_string()),
@@ -87,7 +97,7 @@ impl<'a, 'b> Table<'a, 'b> {
 }
 
 fn is_secret(name: &str) -> bool {
-    matches!(name, "users" | "secret-key")
+    matches!(name, "users" | "password" | "secret-key")
 }
 
 /// One endpoint, or all that is wrong with it.
@@ -103,10 +113,10 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
     let place = place(&mut table);
     let topic = table.read("topic", |raw| match raw {
         Raw::Text(text) if format!("{text}x").parse::<Topic>().is_ok() => Ok(text.clone()),
-        _ => Err("the beginning of a topic, as \"plant-1.\"".to_owned()),
+        _ => Err("the beginning of a topic, such as \"plant-1.\"".to_owned()),
     });
-    let queue = table.text("queue", Kind::Queue).unwrap_or_else(|| "zmq".to_owned());
-    let role = match table.text("role", Kind::Choice(ROLES)).as_deref() {
+    let queue = table.text("queue", ValueKind::Queue).unwrap_or_else(|| "zmq".to_owned());
+    let role = match table.text("role", ValueKind::Choice(ROLES)).as_deref() {
         Some("worker") => ZmqRole::Worker,
         _ => ZmqRole::Client,
     };
@@ -118,11 +128,8 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
         Value::Count(retries) => Ok(u8::try_from(retries).unwrap_or(u8::MAX)),
         _ => Err(RETRIES.expected()),
     });
-    let (name, error_frame) = (table.text("name", Kind::Text), table.text("error-frame", Kind::Text));
+    let (name, error_frame) = (table.text("name", ValueKind::Text), table.text("error-frame", ValueKind::Text));
     let access = access(&mut table);
-    if !matches!((&place, &access), (Some(ZmqPlace::Listen(_)) | None, _) | (_, Some(ZmqAccess::Null) | None)) {
-        table.wrong("an endpoint that connects has the mechanism null");
-    }
     let (Some(place), Some(access), true) = (place, access, table.wrong.is_empty()) else { return Err(table.wrong) };
     Ok(ZmqEndpoint {
         name: name.unwrap_or_else(|| place.to_string()),
@@ -138,7 +145,7 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
     })
 }
 
-/// Where it is.
+/// Reads the address of an endpoint.
 fn place(table: &mut Table<'_, '_>) -> Option<ZmqPlace> {
     let listen: Option<ZmqAddress> = table.read("listen", |raw| match raw {
         Raw::Text(text) => text.parse().map_err(str::to_owned),
@@ -148,11 +155,13 @@ fn place(table: &mut Table<'_, '_>) -> Option<ZmqPlace> {
         Raw::Text(text) if is_target(text) => Ok(text.clone()),
         _ => Err("an address like \"tcp://HOST:PORT\" or \"ipc:///PATH\"".to_owned()),
     });
-    let socket = table.text("socket", Kind::Choice(SOCKETS));
+    let socket = table.text("socket", ValueKind::Choice(SOCKETS));
     match (table.get("listen").is_some(), table.get("connect").is_some()) {
         (true, false) => {
             if socket.is_some() {
-                table.wrong("socket has no meaning with listen: the broker takes the type that suits each peer");
+                table.wrong(
+                    "socket applies to connect only: with listen, the broker uses the type that suits each peer",
+                );
             }
             listen.map(ZmqPlace::Listen)
         }
@@ -192,22 +201,35 @@ fn socket_type(name: &str) -> Option<SocketType> {
 }
 
 fn access(table: &mut Table<'_, '_>) -> Option<ZmqAccess> {
-    let mechanism = table.text("mechanism", Kind::Choice(MECHANISMS)).unwrap_or_else(|| "null".to_owned());
-    let of_others: &[&str] = match mechanism.as_str() {
-        "plain" => &["secret-key", "secret-key-file", "client-keys"],
-        "curve" => &["users"],
-        _ => &["users", "secret-key", "secret-key-file", "client-keys"],
+    let mechanism = table.text("mechanism", ValueKind::Choice(MECHANISMS)).unwrap_or_else(|| "null".to_owned());
+    let connects = table.get("connect").is_some();
+    let used: &[&str] = match (mechanism.as_str(), connects) {
+        ("plain", false) => &["users"],
+        ("plain", true) => &["user", "password", "password-file"],
+        ("curve", false) => &["secret-key", "secret-key-file", "client-keys"],
+        ("curve", true) => &["secret-key", "secret-key-file", "server-key"],
+        _ => &[],
     };
-    for name in of_others {
+    for name in SECRETS.iter().filter(|name| !used.contains(name)) {
         if let Some((span, _)) = table.get(name) {
-            table.wrong.push((Some(span), format!("{ENDPOINT}: {name} has no meaning with mechanism {mechanism}")));
+            let place = if connects { "connect" } else { "listen" };
+            let text = format!("{ENDPOINT}: {name} does not apply to mechanism {mechanism} with {place}");
+            table.wrong.push((Some(span), text));
         }
     }
-    match mechanism.as_str() {
-        "plain" => users(table).map(ZmqAccess::Plain),
-        "curve" => {
+    match (mechanism.as_str(), connects) {
+        ("plain", false) => users(table).map(ZmqAccess::Plain),
+        ("plain", true) => {
+            let (user, password) = (user(table), password(table));
+            Some(ZmqAccess::PlainClient { user: user?, password: password? })
+        }
+        ("curve", false) => {
             let (keys, clients) = (secret_key(table), client_keys(table));
             Some(ZmqAccess::Curve { keys: keys?, clients: clients? })
+        }
+        ("curve", true) => {
+            let (keys, server) = (secret_key(table), server_key(table));
+            Some(ZmqAccess::CurveClient { keys: keys?, server: server? })
         }
         _ => Some(ZmqAccess::Null),
     }
@@ -220,7 +242,7 @@ fn users(table: &mut Table<'_, '_>) -> Option<BTreeMap<String, String>> {
         return None;
     };
     let pairs = users.iter().map(|(name, password)| match password.get_ref() {
-        DeValue::String(password) if name.get_ref().len() <= 255 && (1..=255).contains(&password.len()) => {
+        DeValue::String(password) if name.get_ref().len() <= PLAIN_BYTES_MAX && is_password(password) => {
             Some((name.get_ref().to_string(), password.to_string()))
         }
         _ => None,
@@ -233,22 +255,33 @@ fn users(table: &mut Table<'_, '_>) -> Option<BTreeMap<String, String>> {
     users
 }
 
+fn is_password(text: &str) -> bool {
+    (1..=PLAIN_BYTES_MAX).contains(&text.len())
+}
+
+/// The user name of the broker.
+fn user(table: &mut Table<'_, '_>) -> Option<String> {
+    let user = table.read("user", |raw| match raw {
+        Raw::Text(text) if text.len() <= PLAIN_BYTES_MAX => Ok(text.clone()),
+        _ => Err(format!("a name of at most {PLAIN_BYTES_MAX} bytes")),
+    });
+    if table.get("user").is_none() {
+        table.wrong("mechanism plain needs user, the name that the broker shows");
+    }
+    user
+}
+
+fn password(table: &mut Table<'_, '_>) -> Option<String> {
+    let password = secret(table, ["password", "password-file"], "plain")?;
+    if !is_password(&password) {
+        table.wrong(format!("password: expected 1 to {PLAIN_BYTES_MAX} bytes"));
+        return None;
+    }
+    Some(password)
+}
+
 fn secret_key(table: &mut Table<'_, '_>) -> Option<KeyPair> {
-    let given = (table.text("secret-key", Kind::Text), table.text("secret-key-file", Kind::Path));
-    let text = match given {
-        (Some(text), None) => text,
-        (None, Some(path)) => match std::fs::read_to_string(&path) {
-            Ok(text) => text.trim_end().to_owned(),
-            Err(error) => {
-                table.wrong(format!("secret-key-file {path} cannot be read: {error}"));
-                return None;
-            }
-        },
-        _ => {
-            table.wrong("mechanism curve needs one of secret-key and secret-key-file");
-            return None;
-        }
-    };
+    let text = secret(table, ["secret-key", "secret-key-file"], "curve")?;
     match KeyPair::from_secret_text(&text) {
         Ok(keys) => Some(keys),
         Err(error) => {
@@ -256,6 +289,36 @@ fn secret_key(table: &mut Table<'_, '_>) -> Option<KeyPair> {
             None
         }
     }
+}
+
+/// A secret that is written in the table, or in a file that the table names.
+fn secret(table: &mut Table<'_, '_>, [direct, in_file]: [&str; 2], mechanism: &str) -> Option<String> {
+    match (table.text(direct, ValueKind::Text), table.text(in_file, ValueKind::Path)) {
+        (Some(text), None) => Some(text),
+        (None, Some(path)) => match std::fs::read_to_string(&path) {
+            Ok(text) => Some(text.trim_end().to_owned()),
+            Err(error) => {
+                table.wrong(format!("{in_file} {path} cannot be read: {error}"));
+                None
+            }
+        },
+        _ => {
+            table.wrong(format!("mechanism {mechanism} needs one of {direct} and {in_file}"));
+            None
+        }
+    }
+}
+
+/// The key of the program that the broker connects to.
+fn server_key(table: &mut Table<'_, '_>) -> Option<PublicKey> {
+    let key = table.read("server-key", |raw| match raw {
+        Raw::Text(text) => text.parse().map_err(|_| "a public key of 40 characters".to_owned()),
+        _ => Err("a public key of 40 characters".to_owned()),
+    });
+    if table.get("server-key").is_none() {
+        table.wrong("mechanism curve needs server-key, the public key of the program");
+    }
+    key
 }
 
 /// `Some(None)`: any key.
@@ -277,16 +340,16 @@ fn client_keys(table: &mut Table<'_, '_>) -> Option<Option<Vec<PublicKey>>> {
     keys
 }
 
-/// What is wrong with all of them together.
+/// Checks all endpoints together.
 pub(super) fn check(endpoints: &[ZmqEndpoint], problems: &mut Vec<Problem>) {
     let mut problem = |text| problems.push(Problem { place: None, text, typed: false, unreadable: None });
     if endpoints.len() > limits::ZMQ_ENDPOINTS_MAX {
-        problem(format!("at most {} of [[{ENDPOINT}]] are possible", limits::ZMQ_ENDPOINTS_MAX));
+        problem(format!("at most {} [[{ENDPOINT}]] tables are possible", limits::ZMQ_ENDPOINTS_MAX));
     }
     let mut names = BTreeSet::new();
     for endpoint in endpoints {
         if !names.insert(&endpoint.name) {
-            problem(format!("two of [[{ENDPOINT}]] have the name {}", endpoint.name));
+            problem(format!("two [[{ENDPOINT}]] tables have the name {}", endpoint.name));
         }
     }
 }

@@ -3,11 +3,11 @@
 use tracing::{debug, warn};
 use turno_engine::Input;
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::native::{Credentials, Fault, Nonce};
+use turno_proto::native::{Fault, GreetingCredentials, Nonce};
 
 use super::lines::{Line, Phase, Talk};
 use super::{Connections, EngineHandle, Nonces};
-use crate::log_limit::{self, Kind};
+use crate::log_limit::{self, LogKind};
 use crate::turn::work_of;
 
 /// How far a look at the bytes of another broker came.
@@ -48,7 +48,7 @@ impl<D: EngineHandle> Connections<D> {
         id
     }
 
-    /// What a session said by itself.
+    /// Writes the bytes that a session produced by itself.
     pub(super) fn answer(&mut self, id: ConnId, said: &[u8]) {
         if !said.is_empty() {
             self.lines.write(id, |out| out.extend_from_slice(said));
@@ -82,19 +82,15 @@ impl<D: EngineHandle> Connections<D> {
     /// It ends for what came over it. The host of the broker is told of one that was refused.
     pub(super) fn ended_here(&mut self, now: Mono, id: ConnId, code: Code) -> Heard {
         let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
-        let refused = match code {
-            Code::LinkRefused => Some((Kind::LinkRefused, "link refused: both brokers need the same link.secret")),
-            Code::RingRefused => {
-                Some((Kind::RingRefused, "ring member refused: all members need the same ring.secret"))
+        match code {
+            Code::LinkRefused if log_limit::admits(LogKind::LinkRefused) => {
+                warn!(address, "link refused: both brokers need the same link.secret");
             }
-            _ => None,
-        };
-        match refused {
-            Some((kind, text)) if log_limit::admits(kind) => warn!(address, "{text}"),
-            Some(_) => {}
-            None => {
-                debug!(conn = id.index, address, %code, "closing a broker connection after a protocol error")
+            Code::RingRefused if log_limit::admits(LogKind::RingRefused) => {
+                warn!(address, "ring member refused: all members need the same ring.secret");
             }
+            Code::LinkRefused | Code::RingRefused => {}
+            _ => debug!(conn = id.index, address, %code, "closing a broker connection after a protocol error"),
         }
         self.part(now, id, code);
         Heard::Over
@@ -112,9 +108,9 @@ impl<D: EngineHandle> Connections<D> {
     }
 }
 
-/// What a greeting needs of this end.
+/// The data of this end for a greeting.
 pub(super) struct Opening<I> {
-    pub(super) credentials: Credentials<I>,
+    pub(super) credentials: GreetingCredentials<I>,
     pub(super) nonce: Nonce,
     /// The other end is on this machine.
     pub(super) local: bool,
@@ -122,7 +118,7 @@ pub(super) struct Opening<I> {
 
 impl<I> Opening<I> {
     /// For a connection with that address.
-    pub(super) fn new(credentials: Credentials<I>, nonces: &mut Nonces, address: &str) -> Result<Self, Code> {
+    pub(super) fn new(credentials: GreetingCredentials<I>, nonces: &mut Nonces, address: &str) -> Result<Self, Code> {
         Ok(Self { credentials, nonce: nonces.next().ok_or(Code::Io)?, local: is_local(address) })
     }
 }

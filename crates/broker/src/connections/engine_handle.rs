@@ -4,8 +4,8 @@ use rustix::fs::statvfs;
 use tracing::{error, warn};
 use turno_engine::ring::{PublicationRef, RingHostEffect, RingInput, RingMessage};
 use turno_engine::{
-    ArchiveEffect, CallerWord, Deliver, DiskEffect, Drained, Engine, EventRef, HostEffect, Input, Lent, Listener,
-    NativeEffect, PeerEffect, Peers, Put, Report, Sink,
+    ArchiveEffect, CallerMessage, Deliver, DiskEffect, Drained, Engine, EventRef, HostEffect, Input, Lent, Listener,
+    NativeEffect, PeerEffect, PeerSink, Put, Report, Sink,
 };
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::view::DiskView;
@@ -13,14 +13,14 @@ use turno_proto::model::{ConnId, Mono};
 
 use super::ring::{RingReport, log_news};
 use crate::archive::Archivist;
-use crate::diary::Diary;
 use crate::keeper::{Keep, Keeper};
 use crate::memory::Meter;
+use crate::operator_log::OperatorLog;
 
 /// Takes inputs.
 pub trait EngineHandle {
     /// One input. What the engine says to peers at once goes to them.
-    fn put(&mut self, now: Mono, input: Input, peers: &mut impl Peers);
+    fn put(&mut self, now: Mono, input: Input, peers: &mut impl PeerSink);
 
     /// The engine, if it is here, hears how much connections hold, and tells what it holds itself.
     fn share_memory(&mut self, _meter: &Meter) {}
@@ -30,10 +30,10 @@ pub trait EngineHandle {
         0
     }
 
-    /// A publication of the ring, where it lies. Anyone who cannot deal with it at once owns it.
-    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl Peers) {
-        let word = RingMessage::Publish(publication.to_publication());
-        self.put(now, Input::Ring { input: RingInput::Word { conn, word } }, peers);
+    /// A publication of the ring, where it lies. A handle that cannot deal with it at once copies it.
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl PeerSink) {
+        let message = RingMessage::Publish(publication.to_publication());
+        self.put(now, Input::Ring { input: RingInput::Message { conn, message } }, peers);
     }
 }
 
@@ -43,8 +43,8 @@ pub struct LocalEngine<K = Option<Keeper>> {
     pub(crate) engine: Engine,
     pub(crate) keeper: K,
     pub(crate) archivist: Archivist,
-    /// What the log is to tell.
-    diary: Diary,
+    /// Entries for the log.
+    operator_log: OperatorLog,
     told: Told,
 }
 
@@ -73,12 +73,12 @@ impl Told {
 impl<K> LocalEngine<K> {
     /// An engine with what is beside it.
     pub fn new(engine: Engine, keeper: K, archivist: Archivist) -> Self {
-        Self { engine, keeper, archivist, diary: Diary::default(), told: Told::default() }
+        Self { engine, keeper, archivist, operator_log: OperatorLog::default(), told: Told::default() }
     }
 
     /// Logs what has changed since the last look.
     pub(crate) fn keep_diary(&mut self) {
-        self.diary.look(&self.engine);
+        self.operator_log.look(&self.engine);
     }
 
     /// How the drain ended, once it is over.
@@ -98,16 +98,16 @@ impl<K> LocalEngine<K> {
 }
 
 impl<K: Keep> EngineHandle for LocalEngine<K> {
-    fn put(&mut self, now: Mono, input: Input, peers: &mut impl Peers) {
-        let Self { engine, keeper, archivist, diary, told } = self;
-        diary.disk(&input);
-        let worker = Diary::worker_before(engine, &input);
-        engine.handle(now, input, &mut Parted { peers, keeper, archivist, diary, told, now });
+    fn put(&mut self, now: Mono, input: Input, peers: &mut impl PeerSink) {
+        let Self { engine, keeper, archivist, operator_log, told } = self;
+        operator_log.disk(&input);
+        let worker = OperatorLog::worker_before(engine, &input);
+        engine.handle(now, input, &mut Addressees { peers, keeper, archivist, operator_log, told, now });
         while let Some(answered) = archivist.answered() {
-            engine.handle(now, answered, &mut Parted { peers, keeper, archivist, diary, told, now });
+            engine.handle(now, answered, &mut Addressees { peers, keeper, archivist, operator_log, told, now });
         }
         if let Some((conn, before)) = worker {
-            diary.worker_after(engine, conn, before);
+            operator_log.worker_after(engine, conn, before);
         }
     }
 
@@ -120,23 +120,23 @@ impl<K: Keep> EngineHandle for LocalEngine<K> {
         self.engine.take_matches()
     }
 
-    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl Peers) {
-        let Self { engine, keeper, archivist, diary, told } = self;
-        engine.pass(now, conn, publication, &mut Parted { peers, keeper, archivist, diary, told, now });
+    fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl PeerSink) {
+        let Self { engine, keeper, archivist, operator_log, told } = self;
+        engine.pass(now, conn, publication, &mut Addressees { peers, keeper, archivist, operator_log, told, now });
     }
 }
 
 /// Each effect goes to its addressee.
-struct Parted<'a, P, K> {
+struct Addressees<'a, P, K> {
     peers: &'a mut P,
     keeper: &'a mut K,
     archivist: &'a mut Archivist,
-    diary: &'a mut Diary,
+    operator_log: &'a mut OperatorLog,
     told: &'a mut Told,
     now: Mono,
 }
 
-impl<P: Peers, K> Peers for Parted<'_, P, K> {
+impl<P: PeerSink, K> PeerSink for Addressees<'_, P, K> {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         self.peers.deliver(deliver);
     }
@@ -150,10 +150,10 @@ impl<P: Peers, K> Peers for Parted<'_, P, K> {
     }
 
     fn peer(&mut self, mut effect: PeerEffect) {
-        if let PeerEffect::Caller { word: CallerWord::Undelivered { code, .. }, .. }
+        if let PeerEffect::Caller { message: CallerMessage::Undelivered { code, .. }, .. }
         | PeerEffect::Answer { result: Err(code), .. } = &effect
         {
-            self.diary.refused(*code);
+            self.operator_log.refused(*code);
         }
         if let PeerEffect::Native { effect: NativeEffect::Admin { answer, .. }, .. } = &mut effect {
             add_disk(answer);
@@ -162,7 +162,7 @@ impl<P: Peers, K> Peers for Parted<'_, P, K> {
     }
 }
 
-impl<P: Peers, K: Keep> Sink for Parted<'_, P, K> {
+impl<P: PeerSink, K: Keep> Sink for Addressees<'_, P, K> {
     fn put(&mut self, put: Put<'_>) {
         self.keeper.put(&put);
     }
@@ -183,7 +183,7 @@ impl<P: Peers, K: Keep> Sink for Parted<'_, P, K> {
     }
 }
 
-/// What an operator should know.
+/// Logs a report for operators.
 fn log(report: &Report) {
     match report {
         Report::WorkersLost { queue, in_a_row, wait_ms } => warn!(
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// What the host of the broker must know is kept for it, in order.
+    /// Reports for the host of the broker are kept for it, in order.
     #[test]
     fn reports_are_kept_until_they_are_taken() {
         let engine = Engine::new(Settings::default(), Mono::ZERO);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use turno_engine::{EventRef, Listener};
 use turno_proto::model::ConnId;
 use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
-use turno_proto::native::{Event as EventFrame, Frame, Raw, encode};
+use turno_proto::native::{Frame, Raw, RawEvent as EventFrame, encode};
 
 use super::lines::{Line, Lines, Talk};
 use crate::memory::Meter;
@@ -30,7 +30,7 @@ impl Default for EventLimits {
 
 /// Events that wait for one connection.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingEvents {
     /// Whole frames.
     frames: VecDeque<Bytes>,
     bytes: usize,
@@ -40,12 +40,12 @@ pub(super) struct Waiting {
     untold: u64,
 }
 
-/// What a frame of that size takes while it waits.
+/// Bytes that a frame of that size takes while it waits.
 const fn bytes_of(frame: usize) -> usize {
     frame + MESSAGE_OVERHEAD_BYTES
 }
 
-impl Waiting {
+impl WaitingEvents {
     /// Whether one more of that size would make the oldest go.
     fn is_full(&self, size: usize, limits: EventLimits) -> bool {
         !self.frames.is_empty() && self.bytes + bytes_of(size) > limits.waiting
@@ -224,7 +224,7 @@ impl Lines {
         self.count_out(conn);
     }
 
-    /// Who missed how many events since the last call.
+    /// Connections that missed events since the last call, and how many.
     pub(super) fn take_dropped(&mut self) -> Vec<(ConnId, u64)> {
         let missed = std::mem::take(&mut self.missed);
         let taken = missed.into_iter().filter_map(|conn| {
@@ -256,7 +256,7 @@ mod tests {
         lines.spread(EventRef::passing(&topic, false, &body), &[Listener { conn, or_close }]);
     }
 
-    /// What the peer reads when it takes all there is: numbers of events, and how many are missing where.
+    /// The frames that the peer reads: numbers of events, and how many are missing where.
     fn read(lines: &mut Lines, conn: ConnId) -> Vec<Result<u32, u32>> {
         let mut told = Vec::new();
         loop {

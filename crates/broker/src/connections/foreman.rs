@@ -1,21 +1,21 @@
 //! A job worker's connection: bytes to events of the foreman's protocol, those to inputs, and orders back to bytes.
 //!
 //! The connection itself ([`Foreman`]) keeps the numbers, the order and the resets of the protocol. The engine knows
-//! tasks; here its words are changed into theirs, and nothing is decided.
+//! tasks; here frames become inputs and effects become frames, and nothing is decided.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tracing::{debug, warn};
 use turno_engine::{ForemanEvent as Event, ForemanOrder, Hello, Input, OfferedTask, RunningTask, Update};
-use turno_proto::fill::{Filled, Given};
 use turno_proto::foreman::{
-    Answer, Foreman, ForemanEvent, Kind, Outcome, RequestId, Settings, StatusUpdate, Stop, Task, TaskFile, TaskPair,
-    Ticket,
+    Foreman, ForemanAnswer, ForemanEvent, ForemanKind, ForemanSettings, Outcome, RequestId, StatusUpdate, Stop, Task,
+    TaskFile, TaskPair, Ticket,
 };
 use turno_proto::model::job::{JobId, Work, WorkFile};
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::{fill, items, work};
+use turno_proto::placeholders::{Filled, Given};
+use turno_proto::{items, placeholders, work};
 
 use super::lines::{Line, Lines, OUTBOX_KEPT_BYTES, Phase, Talk};
 use super::{Connections, EngineHandle};
@@ -30,13 +30,13 @@ pub(super) struct ForemanTalk {
 }
 
 impl ForemanTalk {
-    pub(super) fn connect(now: Mono, settings: Settings) -> Self {
+    pub(super) fn connect(now: Mono, settings: ForemanSettings) -> Self {
         let mut end = Foreman::new(settings);
         end.connect(now);
         Self { end, tickets: BTreeMap::new(), last_ticket: 0 }
     }
 
-    /// What waits to be written.
+    /// Takes the bytes to write.
     pub(super) fn take_output(&mut self, out: &mut Vec<u8>) {
         self.end.take_output(out);
     }
@@ -59,8 +59,8 @@ impl ForemanTalk {
             }
             ForemanOrder::Stop => self.end.stop(now, RequestId(0), Stop::All),
             ForemanOrder::StopNow => self.end.stop(now, RequestId(0), Stop::Immediate),
-            ForemanOrder::Acknowledge { request } => self.answer(now, request, Answer::Ok),
-            ForemanOrder::SendHello { request } => self.answer(now, request, Answer::SendHello),
+            ForemanOrder::Acknowledge { request } => self.answer(now, request, ForemanAnswer::Ok),
+            ForemanOrder::SendHello { request } => self.answer(now, request, ForemanAnswer::SendHello),
             ForemanOrder::Close { code } => {
                 debug!(%code, "closing a job worker's connection");
                 return false;
@@ -69,7 +69,7 @@ impl ForemanTalk {
         true
     }
 
-    fn answer(&mut self, now: Mono, request: u32, answer: Answer) {
+    fn answer(&mut self, now: Mono, request: u32, answer: ForemanAnswer) {
         // One that is not there was asked on the same connection before a RESET: the worker says it again.
         if let Some(ticket) = self.tickets.remove(&request) {
             self.end.answer(now, ticket, answer);
@@ -83,7 +83,7 @@ impl ForemanTalk {
     }
 }
 
-/// What an event of the connection means.
+/// The meaning of an event of the connection.
 enum Means {
     Input(Event),
     /// The worker tells who it is; it is answered once the engine knows.
@@ -125,18 +125,20 @@ impl ForemanTalk {
     }
 }
 
-fn answered(id: u64, kind: Kind, outcome: Outcome) -> Means {
+fn answered(id: u64, kind: ForemanKind, outcome: Outcome) -> Means {
     match (kind, outcome) {
         // The connection is over: the engine hears of that.
         (_, Outcome::Unknown) => Means::Nothing,
-        (Kind::Job, Outcome::Ok(_)) => Means::Input(Event::Accepted { offer: id }),
-        (Kind::Job, Outcome::Refused { counts, .. }) => {
+        (ForemanKind::Job, Outcome::Ok(_)) => Means::Input(Event::Accepted { offer: id }),
+        (ForemanKind::Job, Outcome::Refused { counts, .. }) => {
             Means::Input(Event::Refused { offer: id, slots_free: counts.nproc })
         }
-        (Kind::Job, Outcome::NotSent) => Means::Input(Event::Refused { offer: id, slots_free: 0 }),
-        (Kind::Cancel, Outcome::Ok(_)) => Means::Input(Event::Cancelled { cancel: id }),
-        (Kind::Cancel, Outcome::Refused { .. } | Outcome::NotSent) => Means::Input(Event::NoSuchJob { cancel: id }),
-        (Kind::Stop, _) => Means::Input(Event::Stopped),
+        (ForemanKind::Job, Outcome::NotSent) => Means::Input(Event::Refused { offer: id, slots_free: 0 }),
+        (ForemanKind::Cancel, Outcome::Ok(_)) => Means::Input(Event::Cancelled { cancel: id }),
+        (ForemanKind::Cancel, Outcome::Refused { .. } | Outcome::NotSent) => {
+            Means::Input(Event::NoSuchJob { cancel: id })
+        }
+        (ForemanKind::Stop, _) => Means::Input(Event::Stopped),
         _ => Means::Nothing,
     }
 }
@@ -164,19 +166,19 @@ fn update_of(request: u32, update: StatusUpdate) -> Update {
     }
 }
 
-/// What the tasks of one job do, as bytes and read: one job's tasks follow each other, over all connections, and share
+/// The command of one job's tasks, as bytes and parsed: one job's tasks follow each other, over all connections, and share
 /// them.
 #[derive(Debug, Default)]
 pub(super) struct LastWork(Option<(Bytes, Work)>);
 
 impl LastWork {
-    /// What that task does.
+    /// The command of that task.
     fn of(&mut self, task: &OfferedTask) -> &Work {
         // The same bytes at the same place: these hold them, so that no others can be there.
         let same = |(bytes, _): &mut (Bytes, Work)| bytes.as_ptr_range() == task.work.as_ptr_range();
         let known = self.0.take_if(same);
         let (_, work) = self.0.insert(known.unwrap_or_else(|| {
-            // Anyone who took the job in has read it.
+            // It was read when the job was accepted.
             let work = work::decode(&task.work).unwrap_or_else(|error| {
                 warn!(job = task.job.0, %error, "cannot read the tasks of a job");
                 Work::default()
@@ -191,10 +193,10 @@ fn tasks_of(tasks: &[OfferedTask], last: &mut LastWork) -> Vec<Task> {
     tasks.iter().map(|task| task_of(task, last.of(task))).collect()
 }
 
-/// What the worker is told: its own item or number is put in here, so that workers need to know nothing of placeholders.
+/// The task for the worker: its item or number is put in here, so that workers need to know nothing of placeholders.
 fn task_of(task: &OfferedTask, work: &Work) -> Task {
     let item = items::get(&task.items, task.place);
-    let Filled { argv, cwd, env } = fill::fill(work, Given { task: task.task, item: item.as_deref() });
+    let Filled { argv, cwd, env } = placeholders::fill(work, Given { task: task.task, item: item.as_deref() });
     let file = |file: &WorkFile| TaskFile { name: file.name.clone(), upload: file.upload, executable: file.executable };
     Task {
         task: task.task,
@@ -238,7 +240,7 @@ impl Lines {
             && let Some(line) = self.room_of(id)
         {
             line.out.extend_from_slice(&said);
-            line.owed += said.len();
+            line.slot_limited += said.len();
             self.count_out(id);
         }
         said.clear();
@@ -335,7 +337,7 @@ impl<D: EngineHandle> Connections<D> {
         }
         self.tell(now, id, Event::Hello(hello));
         if let Some(talk) = self.lines.foreman_mut(id) {
-            talk.end.answer(now, ticket, Answer::Ok);
+            talk.end.answer(now, ticket, ForemanAnswer::Ok);
         }
     }
 }

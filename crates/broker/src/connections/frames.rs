@@ -5,9 +5,9 @@ use turno_engine::{Event, Input};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::limits::TURN_WORK_HEAVY;
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::native::{Fault, Frame, Step, encode};
+use turno_proto::native::{Fault, Frame, SessionStep, encode};
 
-use super::super::log_limit::{self, Kind};
+use super::super::log_limit::{self, LogKind};
 use super::super::turn::{Budget, Turn, work_of, work_of_events};
 use super::brokers::Heard;
 use super::inward::input_of;
@@ -52,8 +52,8 @@ impl<D: EngineHandle> Connections<D> {
                 self.lines.write(id, |out| out.extend_from_slice(&said));
             }
             match step {
-                Ok((Step::NeedMore, _)) => return (used, Turn::Done),
-                Ok((Step::Link, _)) => {
+                Ok((SessionStep::NeedMore, _)) => return (used, Turn::Done),
+                Ok((SessionStep::Link, _)) => {
                     if !self.become_link(now, id) {
                         break;
                     }
@@ -63,7 +63,7 @@ impl<D: EngineHandle> Connections<D> {
                     budget.spend(self.take_step(now, id, step));
                 }
                 Err(fault) => {
-                    if log_limit::admits(Kind::Protocol) {
+                    if log_limit::admits(LogKind::Protocol) {
                         let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
                         info!(address, code = %fault.code, "closing a connection after a protocol error");
                     }
@@ -76,24 +76,24 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     /// Returns what it weighs.
-    fn take_step(&mut self, now: Mono, id: ConnId, step: Step<'_>) -> u32 {
+    fn take_step(&mut self, now: Mono, id: ConnId, step: SessionStep<'_>) -> u32 {
         let input = match step {
-            Step::NeedMore | Step::Done | Step::Refused(_) | Step::Link => return 1,
-            Step::Opened(connect) => {
+            SessionStep::NeedMore | SessionStep::Done | SessionStep::Refused(_) | SessionStep::Link => return 1,
+            SessionStep::Opened(connect) => {
                 let Some(line) = self.lines.get_mut(id) else { return 1 };
                 line.phase = Phase::Open;
                 let address = line.address.clone();
                 let name = if connect.name.is_empty() { address.clone() } else { connect.name };
                 Input::Connected { conn: id, name, address }
             }
-            Step::Ready => Input::Ready { conn: id },
+            SessionStep::Ready => Input::Ready { conn: id },
             // Endpoints are the host's: the engine does not know of them.
-            Step::Frame(Frame::AdminCall { seq, call: AdminCall::ZmqLs {} }) => {
+            SessionStep::Frame(Frame::AdminCall { seq, call: AdminCall::ZmqLs {} }) => {
                 self.tell_endpoints(id, seq);
                 return TURN_WORK_HEAVY;
             }
-            Step::Frame(frame) if !self.may_be_submitted(id, &frame) => return 1,
-            Step::Frame(frame) => match self.note(id, frame) {
+            SessionStep::Frame(frame) if !self.may_be_submitted(id, &frame) => return 1,
+            SessionStep::Frame(frame) => match self.note(id, frame) {
                 Ok(input) => input,
                 Err(fault) => {
                     self.refuse(now, id, fault);
@@ -107,7 +107,7 @@ impl<D: EngineHandle> Connections<D> {
         work + self.work_of_events()
     }
 
-    /// What the events weigh that the last input made.
+    /// The work of the events that the last input made.
     pub(super) fn work_of_events(&mut self) -> u32 {
         work_of_events(self.lines.copies, self.engine_handle.take_matches())
     }

@@ -1,14 +1,14 @@
-//! Frames to inputs. Only words are changed here; whether a thing may be done is the engine's to say.
+//! Frames to inputs. This only translates; the engine decides whether a thing may be done.
 
-use turno_engine::{Input, WorkerWord};
+use turno_engine::{Input, WorkerMessage};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupId, Delivery, QueueName};
-use turno_proto::native::{Answer, Fault, Frame, Outgoing, Register, encode};
+use turno_proto::native::{Answer, Fault, Frame, RawOutgoing, Register, encode};
 use turno_proto::submission;
 
 use super::{Connections, EngineHandle};
 
-/// The input a frame means, or why it means none. PUBLISH is the connections's own.
+/// The input a frame means, or why it means none. [`Connections`](super::Connections) handles PUBLISH itself.
 pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
     Ok(match frame {
         Frame::Open { seq, handle, name } => {
@@ -23,7 +23,7 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Deregister { seq } => Input::Deregister { conn, seq },
         Frame::Consume { seq, handle, exclusive } => Input::Consume { conn, seq, handle, exclusive },
         Frame::QueueAvailableNotify { seq, handle } => Input::QueueAvailableNotify { conn, seq, handle },
-        Frame::Fenced { token, word } => input_of(conn, word.into())?.fenced(token),
+        Frame::Fenced { token, frame } => input_of(conn, frame.into())?.fenced(token),
         Frame::CancelQueue { seq, handle, .. } => Input::CancelQueue { conn, seq, handle },
         Frame::Request(message) => Input::Request { conn, message: outgoing(message)? },
         Frame::Send(message) => Input::Send { conn, message: outgoing(message)? },
@@ -33,18 +33,18 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
         Frame::Reply { seq, word, more, raw } => Input::worker(
             conn,
             Delivery { index: word, stamp: seq },
-            WorkerWord::Reply { more, payload: raw.to_payload() },
+            WorkerMessage::Reply { more, payload: raw.to_payload() },
         ),
-        Frame::Ack { delivery } => Input::worker(conn, delivery, WorkerWord::Ack),
+        Frame::Ack { delivery } => Input::worker(conn, delivery, WorkerMessage::Ack),
         Frame::Fail { delivery, permanent, raw } => {
-            Input::worker(conn, delivery, WorkerWord::Fail { permanent, payload: raw.to_payload() })
+            Input::worker(conn, delivery, WorkerMessage::Fail { permanent, payload: raw.to_payload() })
         }
         Frame::Progress { seq, word, raw } => Input::worker(
             conn,
             Delivery { index: word, stamp: seq },
-            WorkerWord::Progress { payload: raw.to_payload() },
+            WorkerMessage::Progress { payload: raw.to_payload() },
         ),
-        Frame::Extend { delivery, lease_ms } => Input::worker(conn, delivery, WorkerWord::Extend { lease_ms }),
+        Frame::Extend { delivery, lease_ms } => Input::worker(conn, delivery, WorkerMessage::Extend { lease_ms }),
         Frame::Cancel { seq, .. } => Input::Cancel { conn, seq },
         Frame::Closing { .. } => Input::PeerClosing { conn },
         Frame::Subscribe { seq, filter, or_close } => Input::Subscribe { conn, seq, filter, or_close },
@@ -92,7 +92,7 @@ fn registration(conn: ConnId, seq: u32, register: Register) -> Result<Input, Fau
 }
 
 impl<D: EngineHandle> Connections<D> {
-    /// What the tasks of a job do is read where it is handed to workers: a job that breaks a rule is refused here, and the
+    /// A job's command is parsed where it is given to workers: a job that breaks a rule is refused here, and the
     /// submitter is told which.
     pub(super) fn may_be_submitted(&mut self, id: ConnId, frame: &Frame<'_>) -> bool {
         let Frame::AdminCall { seq, call: AdminCall::JobSubmit { spec } } = frame else { return true };
@@ -104,8 +104,8 @@ impl<D: EngineHandle> Connections<D> {
 }
 
 /// A message of the broker's own, out of the buffer it was read into.
-fn outgoing(message: Outgoing<'_>) -> Result<turno_engine::Outgoing, Fault> {
-    let Outgoing { seq, dedup_id, payload, .. } = message;
+fn outgoing(message: RawOutgoing<'_>) -> Result<turno_engine::Outgoing, Fault> {
+    let RawOutgoing { seq, dedup_id, payload, .. } = message;
     let dedup_id = dedup_id.map(DedupId::new).transpose().map_err(|_| Fault::refusal(Code::BadOption, seq))?;
     Ok(message.with(dedup_id, payload.to_payload()))
 }

@@ -11,7 +11,7 @@ use turno_proto::foreman;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
-use super::events::{EventLimits, Waiting};
+use super::events::{EventLimits, WaitingEvents};
 use super::foreman::{ForemanTalk, LastWork};
 use super::links::{Dial, LinkTalk};
 use super::reading::{Reading, is_short};
@@ -49,7 +49,7 @@ pub enum Door {
     Zmq(u16),
 }
 
-/// What is spoken on a connection.
+/// The protocol of a connection, with its session.
 #[derive(Debug)]
 pub(super) enum Talk {
     Native(Session),
@@ -69,10 +69,10 @@ pub(super) struct Line {
     pub(super) leftover: Leftover,
     /// How the frame goes on that has begun, if it is a long one.
     pub(super) reading: Option<Box<Reading>>,
-    /// What the in-buffer and the out-buffer are counted as.
+    /// The counted bytes of the in-buffer and the out-buffer.
     pub(super) counted_in: usize,
     pub(super) counted_out: usize,
-    /// What waits to be written; the first `written` bytes of it are.
+    /// Bytes to write; the first `written` of them are written.
     pub(super) out: Vec<u8>,
     written: usize,
     /// Something was written since the last sweep.
@@ -80,12 +80,12 @@ pub(super) struct Line {
     /// Bytes of deliveries among what waits, at most. Slots limit them (nothing that frees slots is read while much
     /// waits), not the out-buffer: a worker that reads as fast as it can shall not be given up for the size of the
     /// backlog it found.
-    pub(super) owed: usize,
+    pub(super) slot_limited: usize,
     /// Bytes of the longest frame since nothing waited: however long it is, others may wait beside it.
     pub(super) longest: usize,
     dirty: bool,
     /// Events that wait until there is room among what waits to be written.
-    pub(super) events: Option<Box<Waiting>>,
+    pub(super) events: Option<Box<WaitingEvents>>,
     /// Nothing is read from the peer.
     paused: bool,
     /// The engine wants to know when little is left of what waits.
@@ -165,7 +165,7 @@ impl Line {
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
         self.busy = true;
-        self.owed = self.owed.min(self.waiting());
+        self.slot_limited = self.slot_limited.min(self.waiting());
         self.longest = self.longest.min(self.waiting());
         if self.written == self.out.len() {
             self.written = 0;
@@ -192,8 +192,8 @@ impl Line {
     }
 
     /// The same of one that slots limit.
-    pub(super) const fn owe(&mut self, before: usize) {
-        self.owed += self.out.len() - before;
+    pub(super) const fn add_slot_limited(&mut self, before: usize) {
+        self.slot_limited += self.out.len() - before;
     }
 
     /// Gives the out-buffer back if it was not used since the last call, or if memory is short: a quiet connection owns nothing.
@@ -228,7 +228,7 @@ pub(super) struct Lines {
     pub(super) overrun: Vec<ConnId>,
     /// Connections of job workers that may have something to tell.
     pub(super) stirred: Vec<ConnId>,
-    /// What a foreman's end says passes through here; empty in between.
+    /// A buffer for the output of a foreman's end; empty in between.
     pub(super) said: Vec<u8>,
     pub(super) event_limits: EventLimits,
     /// An event passes through here as a frame; empty in between.
@@ -237,7 +237,7 @@ pub(super) struct Lines {
     pub(super) missed: Vec<ConnId>,
     /// Copies of events since somebody last looked.
     pub(super) copies: u32,
-    /// What the tasks that were offered last do.
+    /// The command of the job that was offered last.
     pub(super) last_work: LastWork,
     /// Connections of job workers that the engine wants to be rid of.
     pub(super) dismissed: Vec<ConnId>,
@@ -247,11 +247,11 @@ pub(super) struct Lines {
     pub(super) proven: Vec<ConnId>,
     /// Links that the engine wants to be rid of, and why.
     pub(super) unlinked: Vec<(ConnId, Code)>,
-    /// What was too long to cross a link, by the number of the crossing.
+    /// Messages that were too long to cross a link, by the number of the crossing.
     pub(super) bounced: Vec<(ConnId, u32)>,
     pub(super) ring: RingBoard,
     pub(super) zmq: ZmqBoard,
-    /// What all of them hold.
+    /// The bytes that all of them hold.
     pub(super) account: Account,
     /// Connections that wait for memory, first come first.
     pub(super) waits: VecDeque<ConnId>,
@@ -262,7 +262,7 @@ pub(super) struct Lines {
     out_bytes_max: usize,
     frame_bytes_max: usize,
     /// For the connections of job workers.
-    pub(super) foreman: foreman::Settings,
+    pub(super) foreman: foreman::ForemanSettings,
     /// The time it is.
     pub(super) now: Mono,
 }
@@ -296,7 +296,7 @@ impl Lines {
             short: Vec::new(),
             out_bytes_max: limits.out_bytes_max,
             frame_bytes_max: limits.frame_bytes_max,
-            foreman: foreman::Settings::default(),
+            foreman: foreman::ForemanSettings::default(),
             now: Mono::ZERO,
         }
     }
@@ -329,7 +329,7 @@ impl Lines {
             out: Vec::new(),
             written: 0,
             busy: false,
-            owed: 0,
+            slot_limited: 0,
             longest: 0,
             dirty: false,
             events: None,
@@ -401,7 +401,7 @@ impl Lines {
         if let Some(line) = self.with_room(id) {
             let before = line.out.len();
             frame(&mut line.out);
-            line.owe(before);
+            line.add_slot_limited(before);
             self.count_out(id);
         }
     }
@@ -427,7 +427,7 @@ impl Lines {
             }
             return None;
         }
-        if bounded && line.waiting() > most.saturating_add(line.owed + line.longest) {
+        if bounded && line.waiting() > most.saturating_add(line.slot_limited + line.longest) {
             if self.overrun.last() != Some(&id) {
                 self.overrun.push(id);
             }
@@ -477,7 +477,7 @@ impl Lines {
         self.overrun.pop()
     }
 
-    /// The last word to a connection that is given up. However much waits already, there is room for it.
+    /// The last frame to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
         // A job worker and a ZeroMQ peer would not understand.
         let hears = |line: &&mut Line| !line.is_doomed() && !matches!(line.talk, Talk::Foreman(_) | Talk::Zmtp(_));

@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 
 use tracing::debug;
 pub use turno_engine::Drained;
-use turno_engine::{Engine, Input, PeerEffect, Peers as _, Settings};
-use turno_proto::foreman::Settings as ForemanSettings;
+use turno_engine::{Engine, Input, PeerEffect, PeerSink as _, Settings};
+use turno_proto::foreman::ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::Config;
 
@@ -42,10 +42,11 @@ pub(super) use self::lines::Seat;
 use self::lines::{Line, Lines, Phase, Talk};
 pub use self::links::{Dial, LinkSettings, Nonces};
 pub use self::ring::{RingDial, RingReport, RingWireSettings};
+pub use self::zmq::ZmqLimits;
 pub use super::memory::Meter;
 pub use super::turn::Turn;
 
-/// How long a connection that was given up may take to read its last words.
+/// How long a connection that was given up may take to read its last frames.
 const FAREWELL_MS: u64 = 1_000;
 
 /// Connections, and the way from them to the engine.
@@ -91,7 +92,7 @@ impl<K: Keep> Connections<LocalEngine<K>> {
         &self.engine_handle.engine
     }
 
-    /// The keeper.
+    /// The keeper of durable records.
     pub const fn keeper_mut(&mut self) -> &mut K {
         &mut self.engine_handle.keeper
     }
@@ -111,7 +112,7 @@ impl<K: Keep> Connections<LocalEngine<K>> {
         self.engine_handle.drained()
     }
 
-    /// What the node of the ring said to the host of the broker, since the last call.
+    /// Reports of the ring's node for the host of the broker, since the last call.
     pub fn take_ring_reports(&mut self) -> Vec<RingReport> {
         self.engine_handle.take_ring_reports()
     }
@@ -131,7 +132,7 @@ impl<K: Keep> Connections<LocalEngine<K>> {
 }
 
 impl<D: EngineHandle> Connections<D> {
-    /// No connections yet; inputs go to that desk.
+    /// No connections yet; inputs go to that engine handle.
     pub(super) fn with_engine_handle(engine_handle: D, limits: Limits, config: Config, seat: Seat) -> Self {
         let (greetings_max, greetings_shares) = (limits::GREETINGS_MAX >> seat.bits, 1 << seat.bits);
         let lines = Lines::new(&limits, seat);
@@ -161,7 +162,7 @@ impl<D: EngineHandle> Connections<D> {
         &mut self.engine_handle
     }
 
-    /// What the engine wants done, if it came from another thread.
+    /// Carries out an effect that came from another thread.
     pub(super) fn carry_out(&mut self, now: Mono, effect: PeerEffect) {
         self.lines.now = now;
         self.lines.peer(effect);
@@ -173,17 +174,17 @@ impl<D: EngineHandle> Connections<D> {
         self.lines.place(id)
     }
 
-    /// How job workers that come from now on are spoken to: anyone who lowers the sequence limit sees more of RESET.
+    /// Settings for job workers that connect from now on; a lower sequence limit means more RESETs.
     pub const fn set_foreman(&mut self, settings: ForemanSettings) {
         self.lines.foreman = settings;
     }
 
-    /// How much work a connection's turn may be: anyone who lowers it sees more turns that are cut.
+    /// How much work a connection's turn may be; a lower limit cuts more turns.
     pub const fn set_turn_work(&mut self, work: u32) {
         self.turn_work = work;
     }
 
-    /// How many events may wait for a connection: anyone who lowers it sees more of them go.
+    /// How many events may wait for a connection; a lower limit drops more of them.
     pub const fn set_event_limits(&mut self, limits: EventLimits) {
         self.lines.event_limits = limits;
     }
@@ -309,7 +310,7 @@ impl<D: EngineHandle> Connections<D> {
         self.lines.mark_dirty(id);
     }
 
-    /// What waits to be written to a connection.
+    /// The bytes to write to a connection.
     pub fn unwritten(&self, id: ConnId) -> &[u8] {
         self.lines.get(id).map(Line::unwritten).unwrap_or_default()
     }
@@ -384,14 +385,14 @@ impl<D: EngineHandle> Connections<D> {
         self.part(now, id, code);
     }
 
-    /// Nothing more is taken from the connection; what waits for it may still be read for a moment. Anyone who wanted a link
-    /// hears of the code.
+    /// Nothing more is taken from the connection; what waits for it may still be read for a moment. A link's target
+    /// is told the code.
     fn part(&mut self, now: Mono, id: ConnId, code: Code) {
         let Some(line) = self.lines.get_mut(id) else { return };
         let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
         line.leftover = Leftover::default();
         line.reading = None;
-        // They would come behind the last word.
+        // They would come behind the last frame.
         line.events = None;
         line.tell_of_link(before, code);
         let input = line.ending(before, code);

@@ -2,7 +2,7 @@
 
 use turno_engine::ring::PublicationRef;
 use turno_engine::{
-    BroadcastAnswer, CallerWord, Deliver, EventRef, ForemanOrder, Lent, Listener, NativeEffect, PeerEffect, Peers,
+    BroadcastAnswer, CallerMessage, Deliver, EventRef, ForemanOrder, Lent, Listener, NativeEffect, PeerEffect, PeerSink,
 };
 use turno_proto::model::{Code, ConnId, Cost, Delivery};
 use turno_proto::native::{
@@ -13,7 +13,7 @@ use turno_proto::native::{
 use super::lines::{Lines, Talk};
 use super::links::{Dial, ends_crossing, write_over_link};
 
-impl Peers for Lines {
+impl PeerSink for Lines {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         if self.zmq.count > 0 && self.zmq_deliver(&deliver) {
             return;
@@ -46,7 +46,7 @@ impl Peers for Lines {
         match effect {
             // Only from another thread: an engine right here lends its deliveries.
             PeerEffect::Deliver(deliver) => self.deliver(deliver.lend()),
-            PeerEffect::Caller { conn, seq, word } => self.tell_caller(conn, seq, &word),
+            PeerEffect::Caller { conn, seq, message } => self.tell_caller(conn, seq, &message),
             PeerEffect::Answer { conn, seq, result } => self.write(conn, |out| write_answer(seq, result, out)),
             PeerEffect::Stop { conn, delivery, reason } => self.stop(conn, delivery, reason),
             PeerEffect::Closing { conn, closing } => self.write(conn, |out| encode(&Frame::Closing { closing }, out)),
@@ -62,16 +62,16 @@ impl Peers for Lines {
 
 impl Lines {
     /// Tells a client, or a neighbour, what becomes of its message.
-    fn tell_caller(&mut self, conn: ConnId, seq: u32, word: &CallerWord) {
+    fn tell_caller(&mut self, conn: ConnId, seq: u32, message: &CallerMessage) {
         let Some(line) = self.with_room(conn) else { return };
         let before = line.out.len();
         match &line.talk {
             Talk::Link(talk) => {
-                write_over_link(seq, word, talk.session.peer_bytes_max(), &mut line.out);
-                if ends_crossing(word) { line.owe(before) } else { line.stretch(before) }
+                write_over_link(seq, message, talk.session.peer_bytes_max(), &mut line.out);
+                if ends_crossing(message) { line.add_slot_limited(before) } else { line.stretch(before) }
             }
             Talk::Native(_) | Talk::Foreman(_) | Talk::Ring(_) | Talk::Zmtp(_) => {
-                write_word(seq, word, &mut line.out);
+                write_message(seq, message, &mut line.out);
                 line.stretch(before);
             }
         }
@@ -129,22 +129,22 @@ fn write_answer(seq: u32, result: Result<(), Code>, out: &mut Vec<u8>) {
     }
 }
 
-/// A word to a caller, as a frame.
-pub(super) fn write_word(seq: u32, word: &CallerWord, out: &mut Vec<u8>) {
-    match word {
-        CallerWord::Reply { more, payload } => {
+/// A message to a caller, as a frame.
+pub(super) fn write_message(seq: u32, message: &CallerMessage, out: &mut Vec<u8>) {
+    match message {
+        CallerMessage::Reply { more, payload } => {
             encode(&Frame::Reply { seq, word: 0, more: *more, raw: Raw::from(payload) }, out);
         }
-        CallerWord::Progress { payload } => encode(&Frame::Progress { seq, word: 0, raw: Raw::from(payload) }, out),
-        CallerWord::Delivered => encode(&Frame::Delivered { seq }, out),
-        CallerWord::Undelivered { code, payload } => {
+        CallerMessage::Progress { payload } => encode(&Frame::Progress { seq, word: 0, raw: Raw::from(payload) }, out),
+        CallerMessage::Delivered => encode(&Frame::Delivered { seq }, out),
+        CallerMessage::Undelivered { code, payload } => {
             encode(&Frame::Undelivered { seq, code: *code, raw: Raw::from(payload) }, out);
         }
-        CallerWord::BroadcastAnswer(answer) => {
+        CallerMessage::BroadcastAnswer(answer) => {
             let BroadcastAnswer { worker, name, more, failed, payload } = answer;
             let (worker, more, failed, raw) = (*worker, *more, *failed, Raw::from(payload));
             encode(&Frame::Answer(Answer { seq, worker, name, more, failed, raw }), out);
         }
-        CallerWord::BroadcastEnd(end) => encode_broadcast_end(seq, end, out),
+        CallerMessage::BroadcastEnd(end) => encode_broadcast_end(seq, end, out),
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Begun {
     claim: Claim,
 }
 
-/// What becomes of it without memory.
+/// The fate of a frame without memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     /// It is answered with UNDELIVERED.
@@ -85,7 +85,7 @@ fn begun(talk: &Talk, bytes: &[u8]) -> Option<Begun> {
 
 /// Too much waits for a peer now that memory is short, if it does not read it, or if there is no memory at all.
 pub(super) fn is_short(line: &Line, reads: bool, meter: &Meter) -> bool {
-    line.waiting() > OUT_TIGHT_BYTES.saturating_add(line.owed + line.longest)
+    line.waiting() > OUT_TIGHT_BYTES.saturating_add(line.slot_limited + line.longest)
         && meter.is_tight()
         && !(reads && meter.has_room(0))
 }
@@ -154,7 +154,7 @@ impl Lines {
         }
     }
 
-    /// What the in-buffer holds is complete, and counts as what it says from now on.
+    /// The frame in the in-buffer is complete, and counts with its own size from now on.
     fn hand_on(&mut self, id: ConnId) {
         if let Some((line, account)) = self.with_account(id) {
             line.reading = None;
@@ -243,7 +243,7 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     /// Connections that may be read from again, since there is memory for what they have begun.
-    pub(crate) fn take_granted(&mut self) -> Vec<ConnId> {
+    pub fn take_granted(&mut self) -> Vec<ConnId> {
         std::mem::take(&mut self.lines.granted)
     }
 
@@ -261,15 +261,15 @@ impl<D: EngineHandle> Connections<D> {
         if *left == 0 {
             let Begun { seq, claim, .. } = *begun;
             line.reading = None;
-            if log_limit::admits(log_limit::Kind::Memory) {
-                warn!(code = Code::OverMemory.name(), count = 1, "refused");
+            if log_limit::admits(log_limit::LogKind::Memory) {
+                warn!(code = Code::OverMemory.name(), count = 1, "refused client requests");
             }
             self.lines.write(id, |out| refuse(seq, claim, out));
         }
         &bytes[skipped..]
     }
 
-    /// What is left of a turn stays, as far as there is memory for it.
+    /// Keeps the rest of a turn's bytes, as far as there is memory for it.
     fn keep(&mut self, now: Mono, id: ConnId, turn: Turn) {
         self.share_memory();
         let Some(line) = self.lines.get(id).filter(|line| !line.is_doomed()) else { return };
@@ -366,7 +366,7 @@ impl<D: EngineHandle> Connections<D> {
 
     pub(super) fn give_up_for_memory(&mut self, now: Mono, id: ConnId) {
         self.meter().count_closed();
-        if log_limit::admits(log_limit::Kind::Memory) {
+        if log_limit::admits(log_limit::LogKind::Memory) {
             let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
             let (used, max) = (self.meter().total(), self.limits.memory_bytes_max);
             warn!(address, used, max, "closing a connection: memory limit reached (limits.memory)");

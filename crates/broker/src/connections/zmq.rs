@@ -1,5 +1,7 @@
 //! Connections of ZeroMQ programs: from bytes to what a dialect makes of them, and from effects to their messages.
 
+mod talk;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -10,46 +12,30 @@ use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Code, ConnId, Cost, Delivery, Limits, Mono, limits};
 use turno_proto::native::encode_admin_answer;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy};
-use turno_proto::zmtp::{self, Fault, Peer, Session, SocketType, Step};
+use turno_proto::zmtp::{self, Peer, SocketType, ZmtpFault, ZmtpSession, ZmtpStep};
 
+pub use self::talk::ZmqLimits;
+pub(super) use self::talk::ZmqTalk;
+use self::talk::name_of;
 use super::brokers::Heard;
 use super::lines::{Line, Lines, Phase, Talk};
 use super::{Connections, EngineHandle, Nonces};
-use crate::log_limit::{self, Kind};
+use crate::log_limit::{self, LogKind};
 use crate::turn::work_of;
-use crate::zmq::{Count, Dialect, Endpoint, Endpoints, Out, event_frames};
+use crate::zmq::{Count, Dialect, Endpoints, Out, event_frames};
 
-/// One end of a ZMTP connection, and what it means.
-pub(super) struct ZmqTalk {
-    pub(super) session: Session,
-    /// Once the handshake is done.
-    dialect: Option<Dialect>,
-    endpoint: Arc<Endpoint>,
-    /// Where the endpoint is in the table.
-    place: u16,
-    /// Too much of it has no outcome: nothing is read from it until half of that has.
-    held_back: bool,
-}
-
-impl std::fmt::Debug for ZmqTalk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ZmqTalk").field("place", &self.place).field("dialect", &self.dialect).finish_non_exhaustive()
-    }
-}
-
-/// What the ZeroMQ connections of a router have in common.
+/// State that the ZeroMQ connections of a router share.
 #[derive(Debug)]
 pub(super) struct ZmqBoard {
     endpoints: Endpoints,
     nonces: Nonces,
     /// How many such connections there are: without any, effects need not be looked at.
     pub(super) count: usize,
-    /// What dialects say to the engine.
+    /// Inputs of dialects to the engine.
     inputs: VecDeque<Input>,
     /// Connections that are to end, and why.
     failed: Vec<(ConnId, Code)>,
-    /// Messages without an outcome that a client may have before it is read from no more.
-    calls_max: usize,
+    limits: ZmqLimits,
 }
 
 impl ZmqBoard {
@@ -60,57 +46,9 @@ impl ZmqBoard {
             count: 0,
             inputs: VecDeque::new(),
             failed: Vec::new(),
-            // What one read brings beyond it must not be refused.
-            calls_max: (limits.in_flight_max / 2).max(1) as usize,
+            limits: ZmqLimits::new(limits),
         }
     }
-}
-
-impl ZmqTalk {
-    /// Bytes of a message that has begun, as far as is known.
-    pub(super) fn claimed_bytes(&self) -> Option<usize> {
-        self.session.claimed_bytes()
-    }
-
-    /// Whether what comes makes room.
-    pub(super) fn settles(&self) -> bool {
-        self.dialect.as_ref().is_some_and(Dialect::settles)
-    }
-
-    pub(super) fn dialect_bytes(&self) -> usize {
-        self.dialect.as_ref().map_or(0, Dialect::held_bytes)
-    }
-
-    /// Whether to read from it. `refuses`: the engine has no memory for messages.
-    pub(super) fn wants_reading(&mut self, calls_max: usize, refuses: bool) -> bool {
-        let Some(dialect) = &self.dialect else { return true };
-        let most = if dialect.loses() { limits::ZMQ_UNSTORED_MAX } else { calls_max };
-        let unended = dialect.unended();
-        self.held_back = unended >= most || (self.held_back && unended > most / 2) || (dialect.loses() && refuses);
-        !self.held_back
-    }
-}
-
-impl Talk {
-    /// Appends an event, encoded for this kind of connection.
-    pub(super) fn add_event(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        match self {
-            Self::Zmtp(talk) => {
-                talk.session.send_encoded(bytes, out);
-            }
-            Self::Native(_) | Self::Foreman(_) | Self::Link(_) | Self::Ring(_) => out.extend_from_slice(bytes),
-        }
-    }
-}
-
-/// A name for people: the identity if it is text, else what the peer is.
-fn name_of(peer: &Peer, address: &str) -> String {
-    let identity = std::str::from_utf8(&peer.identity).unwrap_or_default();
-    if identity.is_empty() || identity.chars().any(char::is_control) {
-        return format!("{} {address}", peer.socket_type);
-    }
-    let end = (0..=limits::PEER_NAME_BYTES_MAX.min(identity.len())).rev().find(|at| identity.is_char_boundary(*at));
-    identity[..end.unwrap_or_default()].to_owned()
 }
 
 impl Lines {
@@ -126,12 +64,13 @@ impl Lines {
         self.zmq.count > 0 && self.get(id).is_some_and(|line| matches!(line.talk, Talk::Zmtp(_)))
     }
 
-    /// Has the dialect of a connection do something. What follows from it is worked off when the connections settles.
+    /// Has the dialect of a connection do something. Its consequences are handled when the turn ends.
     fn with_dialect<R>(&mut self, conn: ConnId, with: impl FnOnce(&mut Dialect, &mut Out<'_>) -> R) -> Option<R> {
         let (mut inputs, mut says) = (std::mem::take(&mut self.zmq.inputs), Vec::new());
-        let now = self.now;
+        let (now, memory) = (self.now, self.account.meter().room());
         let result = self.zmq_mut(conn).and_then(|ZmqTalk { dialect, endpoint, .. }| {
-            Some(with(dialect.as_mut()?, &mut Out { conn, endpoint, now, inputs: &mut inputs, says: &mut says }))
+            let mut out = Out { conn, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
+            Some(with(dialect.as_mut()?, &mut out))
         });
         self.zmq.inputs = inputs;
         for frames in says {
@@ -148,7 +87,7 @@ impl Lines {
         talk.session.send(frames.iter().map(|frame| &**frame), &mut line.out);
         talk.endpoint.count(Count::Sent);
         if slots_limit_it {
-            line.owe(before)
+            line.add_slot_limited(before)
         } else {
             line.stretch(before)
         }
@@ -175,7 +114,7 @@ impl Lines {
         self.with_dialect(conn, |dialect, _| dialect.queued(delivery, waiting));
     }
 
-    /// What the engine wants done, unless it is for a ZeroMQ peer: that has happened.
+    /// Returns an effect that is not for a ZeroMQ peer; the others are done.
     pub(super) fn not_for_zmq(&mut self, effect: PeerEffect) -> Option<PeerEffect> {
         let conn = match &effect {
             PeerEffect::Caller { conn, .. }
@@ -194,8 +133,9 @@ impl Lines {
             return Some(effect);
         }
         let ended = match effect {
-            PeerEffect::Caller { seq, word, .. } => {
-                let frames = self.with_dialect(conn, |dialect, out| dialect.word(seq, word, out)).flatten();
+            PeerEffect::Caller { seq, message, .. } => {
+                let frames =
+                    self.with_dialect(conn, |dialect, out| dialect.caller_message(seq, message, out)).flatten();
                 if let Some(frames) = frames {
                     self.say(conn, &frames, false);
                 }
@@ -234,10 +174,10 @@ impl Lines {
     /// A connection that was held back may be read from, if enough of its messages have an outcome.
     fn ease(&mut self, conn: ConnId) {
         let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
-        let calls_max = self.zmq.calls_max;
+        let limits = self.zmq.limits;
         if let Some(talk) = self.zmq_mut(conn)
             && talk.held_back
-            && talk.wants_reading(calls_max, refuses)
+            && talk.wants_reading(limits, refuses)
         {
             self.granted.push(conn);
         }
@@ -257,8 +197,8 @@ impl Lines {
             return true;
         }
         let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
-        let calls_max = self.zmq.calls_max;
-        self.zmq_mut(conn).is_none_or(|talk| talk.wants_reading(calls_max, refuses))
+        let limits = self.zmq.limits;
+        self.zmq_mut(conn).is_none_or(|talk| talk.wants_reading(limits, refuses))
     }
 
     /// An event as the peers of that connection's endpoint get it, without encryption; `None` if it is another kind of
@@ -291,18 +231,24 @@ impl Lines {
         if let Talk::Zmtp(talk) = &line.talk {
             self.zmq.count -= 1;
             talk.endpoint.left(line.id);
+            talk.tell_if_unanswered(line);
         }
     }
 }
 
 impl<D: EngineHandle> Connections<D> {
+    /// Sets how many messages of a peer may have no outcome. With low limits a simulation sees peers held back often.
+    pub const fn set_zmq_limits(&mut self, limits: ZmqLimits) {
+        self.lines.zmq.limits = limits;
+    }
+
     /// These endpoints are there, and nonces come from there.
     pub fn set_zmq(&mut self, endpoints: Endpoints, nonces: Nonces) {
         self.lines.zmq.endpoints = endpoints;
         self.lines.zmq.nonces = nonces;
     }
 
-    /// What can be seen of the endpoints.
+    /// Sends views of the endpoints.
     pub(super) fn tell_endpoints(&mut self, id: ConnId, seq: u32) {
         let answer = AdminAnswer::ZmqEndpoints { endpoints: self.lines.zmq.endpoints.views() };
         self.lines.write(id, |out| encode_admin_answer(seq, &answer, out));
@@ -315,14 +261,15 @@ impl<D: EngineHandle> Connections<D> {
         let mut entropy = Entropy::new([0; ENTROPY_LEN]);
         self.lines.zmq.nonces.fill(&mut *entropy)?;
         let mut greeting = Vec::new();
-        let session = Session::begin(now, settings, entropy, &mut greeting);
+        let session = ZmtpSession::begin(now, settings, entropy, &mut greeting);
         let talk = ZmqTalk { session, dialect: None, endpoint, place, held_back: false };
         let id = self.lines.insert_talk(address, Talk::Zmtp(Box::new(talk)));
         self.lines.zmq.count += 1;
-        if let Some(endpoint) = self.lines.zmq.endpoints.get(place) {
-            endpoint.opened();
+        if self.lines.zmq.endpoints.get(place).is_some_and(|endpoint| endpoint.opened()) {
+            self.lines.zmq_write(id, &greeting);
+        } else {
+            self.part(now, id, Code::TooManyConnections);
         }
-        self.lines.zmq_write(id, &greeting);
         Some(id)
     }
 
@@ -334,7 +281,7 @@ impl<D: EngineHandle> Connections<D> {
             None => return Heard::Over,
         };
         let step = match step {
-            Ok((Step::Asks(shown), used)) => Ok((self.judge(now, id, &shown, &mut said), used)),
+            Ok((ZmtpStep::Asks(shown), used)) => Ok((self.judge(now, id, &shown, &mut said), used)),
             Ok((step, used)) => Ok((Ok(step), used)),
             Err(fault) => Err(fault),
         };
@@ -342,7 +289,7 @@ impl<D: EngineHandle> Connections<D> {
         said.clear();
         self.lines.said = said;
         match step {
-            Ok((Ok(Step::NeedMore), 0)) => Heard::NeedMore,
+            Ok((Ok(ZmtpStep::NeedMore), 0)) => Heard::NeedMore,
             Ok((Ok(step), used)) => Heard::Took(used, self.take_zmq_step(now, id, step)),
             Ok((Err(fault), _)) | Err(fault) => {
                 self.zmq_fault(now, id, fault);
@@ -352,19 +299,25 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     /// Whether a peer may connect that shows this.
-    fn judge(&mut self, now: Mono, id: ConnId, shown: &zmtp::Credentials, said: &mut Vec<u8>) -> Result<Step, Fault> {
-        let Some(talk) = self.lines.zmq_mut(id) else { return Ok(Step::NeedMore) };
+    fn judge(
+        &mut self,
+        now: Mono,
+        id: ConnId,
+        shown: &zmtp::ZmtpCredentials,
+        said: &mut Vec<u8>,
+    ) -> Result<ZmtpStep, ZmtpFault> {
+        let Some(talk) = self.lines.zmq_mut(id) else { return Ok(ZmtpStep::NeedMore) };
         if talk.endpoint.accepts(shown) { Ok(talk.session.accept(now, said)) } else { Err(talk.session.refuse(said)) }
     }
 
-    fn zmq_fault(&mut self, now: Mono, id: ConnId, fault: Fault) {
+    fn zmq_fault(&mut self, now: Mono, id: ConnId, fault: ZmtpFault) {
         if let Some(line) = self.lines.get(id)
             && let Talk::Zmtp(talk) = &line.talk
         {
             if talk.dialect.is_none() {
                 talk.endpoint.count(Count::BadHandshake);
             }
-            if log_limit::admits(Kind::Protocol) {
+            if log_limit::admits(LogKind::Protocol) {
                 info!(address = line.address, code = %fault.code(), reason = %fault, "closing a ZeroMQ connection");
             }
         }
@@ -372,16 +325,16 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     /// Returns what it weighs.
-    fn take_zmq_step(&mut self, now: Mono, id: ConnId, step: Step) -> u32 {
+    fn take_zmq_step(&mut self, now: Mono, id: ConnId, step: ZmtpStep) -> u32 {
         match step {
-            Step::NeedMore | Step::Done | Step::Asks(_) => return 1,
-            Step::Handshaked(peer) => self.zmq_opened(now, id, peer),
-            Step::Message(message) => {
+            ZmtpStep::NeedMore | ZmtpStep::Done | ZmtpStep::Asks(_) => return 1,
+            ZmtpStep::Handshaked(peer) => self.zmq_opened(now, id, peer),
+            ZmtpStep::Message(message) => {
                 let heard = self.lines.with_dialect(id, |dialect, out| dialect.hear(&message, out));
                 self.lines.ends(id, heard);
             }
-            Step::Subscribe(prefix) => self.zmq_subscribes(id, &prefix, true),
-            Step::Cancel(prefix) => self.zmq_subscribes(id, &prefix, false),
+            ZmtpStep::Subscribe(prefix) => self.zmq_subscribes(id, &prefix, true),
+            ZmtpStep::Cancel(prefix) => self.zmq_subscribes(id, &prefix, false),
         }
         self.put_zmq_inputs(now)
     }
@@ -393,7 +346,7 @@ impl<D: EngineHandle> Connections<D> {
     /// The handshake is done: the engine hears of the peer.
     fn zmq_opened(&mut self, now: Mono, id: ConnId, peer: Peer) {
         let mut inputs = std::mem::take(&mut self.lines.zmq.inputs);
-        let mut said = Vec::new();
+        let (mut said, memory) = (Vec::new(), self.meter().room());
         if let Some(line) = self.lines.get_mut(id)
             && let Talk::Zmtp(talk) = &mut line.talk
         {
@@ -403,7 +356,7 @@ impl<D: EngineHandle> Connections<D> {
             debug!(address, socket = %peer.socket_type, endpoint = endpoint.settings().name, "a ZeroMQ peer connected");
             inputs.push_back(Input::Connected { conn: id, name: name_of(&peer, &address), address: address.clone() });
             inputs.push_back(Input::Ready { conn: id });
-            let mut out = Out { conn: id, endpoint, now, inputs: &mut inputs, says: &mut Vec::new() };
+            let mut out = Out { conn: id, endpoint, now, memory, inputs: &mut inputs, says: &mut Vec::new() };
             *dialect = Some(Dialect::begin(peer.socket_type, &mut out));
             if matches!(peer.socket_type, SocketType::Pub | SocketType::Xpub) {
                 // A publisher sends what somebody subscribed to: the broker wants everything.
@@ -439,7 +392,7 @@ impl<D: EngineHandle> Connections<D> {
         self.put_zmq_inputs(now);
         for (id, code) in std::mem::take(&mut self.lines.zmq.failed) {
             any = true;
-            if log_limit::admits(Kind::Protocol) {
+            if log_limit::admits(LogKind::Protocol) {
                 let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
                 info!(address, %code, "closing a ZeroMQ connection");
             }
@@ -464,6 +417,12 @@ impl<D: EngineHandle> Connections<D> {
             self.lines.ends(id, ticked);
             let mut said = Vec::new();
             let Some(talk) = self.lines.zmq_mut(id) else { continue };
+            if !read {
+                // It cannot be silent. A PING would break the connection of a program that has ended, and what it sent is still to
+                // be read.
+                talk.session.heard(now);
+                continue;
+            }
             let result = talk.session.handle_timeout(now, &mut said);
             self.lines.zmq_write(id, &said);
             if let Err(fault) = result {
@@ -475,7 +434,7 @@ impl<D: EngineHandle> Connections<D> {
 }
 
 impl Lines {
-    /// What a session said by itself.
+    /// Writes the bytes that a session produced by itself.
     fn zmq_write(&mut self, id: ConnId, said: &[u8]) {
         if !said.is_empty()
             && let Some(line) = self.room_of(id)

@@ -1,4 +1,4 @@
-//! What the store holds of jobs, byte by byte. `docs/reference/storage.md` has the same.
+//! Records of jobs, byte by byte. `docs/reference/storage.md` has the same.
 //!
 //! Numbers are little-endian, but for those in keys: rising numbers are rising keys there.
 
@@ -32,7 +32,7 @@ const KEY: u8 = 16;
 const CANCELLED: u8 = 32;
 /// Needs and tags follow, in a form of their own.
 const MORE: u8 = 64;
-/// What cannot be told from its tasks follows.
+/// The part that cannot be told from its tasks follows.
 const SINCE: u8 = 128;
 
 /// Of a job that this one comes after: it ended otherwise than it had to.
@@ -66,7 +66,7 @@ pub(super) fn take(space: Space, key: &[u8], value: &[u8], jobs: &mut StoredJobs
         return Some(());
     }
     if space == ITEMS {
-        // What is in them is looked at where a task needs it.
+        // The items are parsed where a task needs them.
         items::count(value).filter(|_| part.is_empty())?;
         jobs.items.push((job, Bytes::copy_from_slice(value)));
         return Some(());
@@ -368,7 +368,7 @@ fn len_u8(len: usize) -> u8 {
     u8::try_from(len).expect("names and keys are limited")
 }
 
-/// What is left to read.
+/// The bytes that are left to read.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

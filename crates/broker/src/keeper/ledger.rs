@@ -144,9 +144,9 @@ fn take_settings(key: &[u8], value: &[u8], engine: &mut Engine) -> Option<()> {
 /// Dead letters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dead {
-    /// How many.
+    /// How many there are.
     pub count: u64,
-    /// What they take in memory, with overhead and what their last failures said.
+    /// Bytes that they take in memory, with overhead and the texts of their last failures.
     pub bytes: u64,
 }
 
@@ -241,7 +241,7 @@ mod tests {
 
     const CONN: ConnId = ConnId { index: 1, generation: 1 };
 
-    /// What a broker says that starts with that store and gets these inputs from one connection.
+    /// The effects of a broker that starts with that store and gets these inputs from one connection.
     fn said(medium: &MemMedium, inputs: Vec<Input>) -> Vec<Effect> {
         let mut store = Mem::open(medium);
         let mut settings = Settings { term: CLOCK_MS, ..Settings::default() };

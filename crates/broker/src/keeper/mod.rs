@@ -98,7 +98,7 @@ impl Keeper {
         Ok(Self { news, ..Self::by_hand(committer) })
     }
 
-    /// A keeper that nobody wakes: anyone who lets the committer work looks for its answers as well.
+    /// A keeper that nobody wakes: the caller steps the committer and then looks for its answers.
     pub fn by_hand(committer: Committer) -> Self {
         Self { committer, group: None, loads: false, done: Vec::new(), news: Arc::default() }
     }
@@ -110,7 +110,7 @@ impl Keeper {
         self.committer.batch()
     }
 
-    /// What the engine is to hear, in order; or why the broker must stop.
+    /// The inputs for the engine, in order; or why the broker must stop.
     pub fn take(&mut self) -> Result<Vec<Input>, StoreError> {
         self.committer.take_done(&mut self.done);
         self.done.drain(..).filter_map(|done| input_of(done).transpose()).collect()

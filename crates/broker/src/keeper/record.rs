@@ -1,4 +1,4 @@
-//! What the store holds of a message, byte by byte. `docs/reference/storage.md` has the same.
+//! Records of a message, byte by byte. `docs/reference/storage.md` has the same.
 //!
 //! Numbers are little-endian. A message is a numbered record in [`MESSAGES`]; what became of its attempts is a keyed
 //! one in [`MARKS`] under its serial, so that a failure does not write the body again.
@@ -25,11 +25,11 @@ const HEADERS: u8 = 1;
 const DEADLINE: u8 = 2;
 const KNOWN: u8 = HEADERS | DEADLINE;
 
-/// What became of a message's attempts.
+/// The attempts of a message so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) attempts: u16,
-    /// What the last failure said, if it is a dead letter.
+    /// The text of the last failure, if it is a dead letter.
     pub(super) failure: Option<Bytes>,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn read_dedup(key: &[u8], value: &[u8]) -> Option<Remembered> {
 /// In a queue's settings: no number of its own.
 const USUAL_DROP_AFTER: u16 = u16::MAX;
 
-/// The first byte is 1 of a durable queue, 0 of a volatile one, 2 without a word about it. If that is all there is to
+/// The first byte is 1 of a durable queue, 0 of a volatile one, 2 if neither was chosen. If that is all there is to
 /// say, it is all there is; else its weight follows, 0 for the usual one, and a u16, how many deliveries may expire.
 pub(super) fn write_settings(settings: QueueSettings) -> Vec<u8> {
     let QueueSettings { durable, drop_after, weight } = settings;

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 use turno_proto::model::ring::{RingMessage, Sid};
 use turno_proto::model::{Code, Mono, limits};
-use turno_proto::native::{Credentials, Frame, RingIdentity, RingSession, RingStep, Secret, encode_ring_word};
+use turno_proto::native::{
+    Frame, GreetingCredentials, RingIdentity, RingSession, RingStep, Secret, encode_ring_message,
+};
 
 use crate::connections::{Nonces, is_local};
 use crate::router::{Stream, connect_within};
@@ -37,7 +39,7 @@ async fn ask(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Resul
     let Stream::Tcp(stream) = stream else { return Err(Code::RingDown) };
     let nonce = Nonces::System.next().ok_or(Code::Io)?;
     let program = concat!("turno ", env!("CARGO_PKG_VERSION")).to_owned();
-    let me = Credentials { identity: RingIdentity { member: None, program }, secret };
+    let me = GreetingCredentials { identity: RingIdentity { member: None, program }, secret };
     let began = Instant::now();
     let now = || Mono::from_millis(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     let until = now().plus_millis(limits::RING_ASK_MS);
@@ -52,8 +54,8 @@ async fn ask(named: Option<Sid>, address: &str, secret: Option<Secret>) -> Resul
                     RingStep::Reached(peer) if named.is_some_and(|named| named != peer.origin.sid) => {
                         return Err(Code::WrongSid);
                     }
-                    RingStep::Reached(_) => encode_ring_word(&RingMessage::AskSid, &mut said),
-                    RingStep::Frame(Frame::Ring(word)) => match *word {
+                    RingStep::Reached(_) => encode_ring_message(&RingMessage::AskSid, &mut said),
+                    RingStep::Frame(Frame::Ring(message)) => match *message {
                         RingMessage::FreeSid { sid } => return Ok(sid),
                         RingMessage::Refused { code, .. } => return Err(code),
                         _ => return Err(Code::WrongDirection),

@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub struct Finding {
     /// The member that is asked, HOST:PORT, and who that must be, if it was said.
     pub next: (Option<Sid>, String),
-    /// What all members know.
+    /// The shared secret of all members.
     pub secret: Option<Secret>,
     /// If it does not answer, it is asked again each second.
     pub wait: bool,
@@ -64,7 +64,7 @@ pub fn run_finding<E: From<ServeError>>(
     }
 }
 
-/// What somebody else has, if it may follow from the number. If it is the same under another number, it does not.
+/// The port or directory that is taken, if it may follow from the number. If it is the same under another number, it does not.
 fn taken(error: &ServeError) -> Option<String> {
     match error {
         ServeError::Ring { sid, code: Code::DuplicateSid, .. } => Some(sid.to_string()),

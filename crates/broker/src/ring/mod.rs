@@ -16,7 +16,7 @@ use super::connections::{Nonces, RingReport, RingWireSettings};
 use super::error::ServeError;
 use super::run::{Bound, listener_on};
 use super::settings::{RingConfig, Settings};
-use super::shell::Shell;
+use super::threads::Shell;
 
 pub use self::ask::ask_for_sid;
 pub use self::find::{Finding, run_finding};
@@ -73,7 +73,7 @@ fn incarnation(term: u64, clock_ms: u64) -> u64 {
     clock_ms
 }
 
-/// HOST:PORT that others are told. Anyone who listens everywhere and says nothing else is reached on its own machine.
+/// HOST:PORT that others are told. A broker that listens on all addresses and sets none is reached on its own machine.
 fn address_of(host: Option<&str>, bound: SocketAddr) -> String {
     match host {
         Some(host) if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{}", bound.port()),
@@ -85,7 +85,7 @@ fn address_of(host: Option<&str>, bound: SocketAddr) -> String {
 }
 
 /// Waits until the ring ends the broker. `settled` is called when the ring has taken it in; or when it cannot be joined yet, if
-/// the broker has its number from anyone who started it.
+/// the broker got its number when it was started.
 pub(super) async fn ends(shell: &Shell, ring: Option<&RingConfig>, mut settled: impl FnMut()) -> Why {
     let may_wait = ring.is_some_and(|ring| !ring.found);
     loop {

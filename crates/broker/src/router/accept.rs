@@ -14,7 +14,7 @@ use super::socket::{ReadEnd, WriteEnd, split_tcp, split_unix};
 use super::{Router, Upstream};
 use crate::connections::Door;
 use crate::keepalive::keep_alive;
-use crate::log_limit::{self, Kind};
+use crate::log_limit::{self, LogKind};
 
 /// A connection that was just accepted, on the thread that will keep it.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Parcel {
 }
 
 impl<U: Upstream> Router<U> {
-    /// Takes a connection in. Anyone who placed it here has counted it.
+    /// Takes a connection in. The caller has counted it.
     pub(crate) fn welcome(self: &Rc<Self>, stream: io::Result<Stream>, address: String, door: Door) {
         let (read_end, write_end) = match stream.and_then(|stream| stream.ready_for(door)).and_then(Stream::split) {
             Ok(ends) => ends,
@@ -95,7 +95,7 @@ impl<U: Upstream> Router<U> {
 }
 
 fn turn_away(write_end: &WriteEnd, door: Door) {
-    if log_limit::admits(Kind::TurnedAway) {
+    if log_limit::admits(LogKind::TurnedAway) {
         warn!("refused a connection: limits.connections reached");
     }
     if matches!(door, Door::Foreman | Door::Zmq(_)) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use turno_proto::model::ConnId;
 
-use super::{Router, State, Upstream};
+use super::{Router, RouterState, Upstream};
 
 /// Writes whenever something waits. Woken once a tick, after the connections that were ready had their turn.
 pub(super) async fn flush_for_ever<U: Upstream>(router: Rc<Router<U>>) {
@@ -36,7 +36,7 @@ enum Wrote {
     Broken,
 }
 
-impl<U: Upstream> State<U> {
+impl<U: Upstream> RouterState<U> {
     fn write(&mut self, id: ConnId) -> Wrote {
         let now = self.clock.now();
         let Some(socket) = self.socket(id).filter(|socket| socket.blocked.is_none()) else { return Wrote::All };
@@ -64,7 +64,7 @@ impl<U: Upstream> State<U> {
 }
 
 /// The peer takes no more for now: look again when it does.
-fn wait_until_writable<U: Upstream>(router: &Rc<Router<U>>, state: &mut State<U>, id: ConnId) {
+fn wait_until_writable<U: Upstream>(router: &Rc<Router<U>>, state: &mut RouterState<U>, id: ConnId) {
     let Some(socket) = state.socket(id) else { return };
     let Some(write_end) = socket.write_end.clone() else { return };
     let waiter = Rc::clone(router);

@@ -42,7 +42,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The state, and what wakes the tasks that work on it.
 #[derive(Debug)]
 pub(super) struct Router<U = LocalEngine> {
-    state: RefCell<State<U>>,
+    state: RefCell<RouterState<U>>,
     /// Something waits to be written, or to be handed over.
     dirty: Notify,
     /// The engine wants links or members of the ring dialled.
@@ -51,7 +51,7 @@ pub(super) struct Router<U = LocalEngine> {
     pub(super) timer: Timer,
     /// The engine, if it is here, said that the drain is over.
     pub(super) drained: Notify,
-    /// The node of the ring, if it is here, has something to say to anyone who runs the broker.
+    /// The node of the ring, if it is here, has a report for the broker's operator.
     pub(super) ring: Notify,
     pub(super) tasks: Tasks,
     /// How many connections there are, and are on their way here.
@@ -59,7 +59,7 @@ pub(super) struct Router<U = LocalEngine> {
 }
 
 #[derive(Debug)]
-pub(super) struct State<U> {
+pub(super) struct RouterState<U> {
     clock: Clock,
     pub(super) connections: Connections<U>,
     /// The sockets, by the place of their connection.
@@ -68,7 +68,7 @@ pub(super) struct State<U> {
     read_buffer: Vec<u8>,
 }
 
-/// What a connection has beside its line.
+/// The socket of a connection, beside its line.
 #[derive(Debug)]
 struct Socket {
     id: ConnId,
@@ -85,7 +85,7 @@ impl<U: Upstream> Router<U> {
     /// Starts the tasks that every router has.
     pub(super) fn start(clock: Clock, connections: Connections<U>, open: Arc<AtomicUsize>) -> Rc<Self> {
         let read_buffer = vec![0; limits::READ_BYTES];
-        let state = State { clock, connections, sockets: Vec::new(), read_buffer };
+        let state = RouterState { clock, connections, sockets: Vec::new(), read_buffer };
         let (dirty, dials, drained, ring) = (Notify::new(), Notify::new(), Notify::new(), Notify::new());
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let router = Rc::new(Self { state: RefCell::new(state), dirty, dials, timer, drained, ring, tasks, open });
@@ -95,12 +95,12 @@ impl<U: Upstream> Router<U> {
         router
     }
 
-    pub(super) fn state(&self) -> RefMut<'_, State<U>> {
+    pub(super) fn state(&self) -> RefMut<'_, RouterState<U>> {
         self.state.borrow_mut()
     }
 
-    /// Closes what is over and wakes anyone who has something to do. Called at the end of each turn.
-    fn settle(&self, mut state: RefMut<'_, State<U>>) {
+    /// Closes connections that are over and wakes tasks that have something to do. Called at the end of each turn.
+    fn settle(&self, mut state: RefMut<'_, RouterState<U>>) {
         let closed = state.close_gone();
         if closed > 0 {
             self.open.fetch_sub(closed, Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl<U: Upstream> Router<U> {
         }
     }
 
-    /// What the engine, on its own thread, wants done.
+    /// Carries out effects of an engine on its own thread.
     fn carry_out(&self, effects: impl Iterator<Item = PeerEffect>) {
         let mut state = self.state();
         let now = state.clock.now();
@@ -164,7 +164,7 @@ impl Router {
     }
 }
 
-impl<U: Upstream> State<U> {
+impl<U: Upstream> RouterState<U> {
     fn add_socket(&mut self, id: ConnId, write_end: WriteEnd, reader: AbortHandle) {
         let at = self.connections.place(id);
         if self.sockets.len() <= at {

@@ -52,7 +52,7 @@ pub(super) async fn read<U: Upstream>(router: Rc<Router<U>>, id: ConnId, mut end
     router.settle(state);
 }
 
-/// What to wait for before reading on, if too much waits to be written to this peer.
+/// The notice to wait for before reading on, if too much waits to be written to this peer.
 fn paused<U: Upstream>(router: &Router<U>, id: ConnId) -> Option<Rc<Notify>> {
     let mut state = router.state();
     if state.connections.wants_reading(id) {

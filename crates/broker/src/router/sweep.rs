@@ -1,4 +1,4 @@
-//! Lets the connections look at every connection a few times a second.
+//! Checks every connection a few times a second.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -20,7 +20,7 @@ use crate::mailbox::Mailbox;
 use crate::memory::Meter;
 use crate::zmq::Endpoints;
 
-/// What the dispatcher tells a router.
+/// A letter of the dispatcher to a router.
 #[derive(Debug)]
 pub(crate) enum Letter {
     /// To be done.
@@ -34,7 +34,7 @@ pub(crate) enum Letter {
     Panic,
 }
 
-/// What all routers of a broker have in common.
+/// State that all routers of a broker share.
 #[derive(Clone, Debug)]
 pub(crate) struct Workplace {
     pub(crate) clock: Clock,

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use turno_engine::{Input, Peers};
+use turno_engine::{Input, PeerSink};
 use turno_proto::model::{Mono, limits};
 
 use crate::connections::{EngineHandle, LocalEngine};
@@ -11,7 +11,7 @@ use crate::keeper::Keep as _;
 use crate::mailbox::Mailbox;
 use crate::turn::work_of;
 
-/// A desk, as the tasks of a router know it.
+/// An engine handle, as the tasks of a router know it.
 pub(crate) trait Upstream: EngineHandle + Debug + 'static {
     /// That many bytes were read: what waits to be handed over holds about as much.
     fn took(&mut self, _bytes: usize) {}
@@ -82,7 +82,7 @@ impl Mail {
 }
 
 impl EngineHandle for Mail {
-    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
+    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl PeerSink) {
         // Others wait behind it, however few bytes it has.
         self.bytes += (work_of(&input) as usize - 1) * limits::MAIL_WORK_BYTES;
         self.inputs.push(input);

@@ -1,7 +1,7 @@
 //! REQ and DEALER sockets that ask.
 
-use turno_engine::{CallerWord, Input};
-use turno_proto::model::Outgoing;
+use turno_engine::{CallerMessage, Input};
+use turno_proto::model::{Code, Outgoing};
 use turno_proto::zmtp::Message;
 
 use super::calls::{Call, Calls};
@@ -29,9 +29,9 @@ impl Asks {
         !self.opened
     }
 
-    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) {
-        let Some(skip) = self.envelope_of(message) else { return out.count(Count::BadEnvelope) };
-        let Some(payload) = payload_behind(message, skip) else { return out.count(Count::BadEnvelope) };
+    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+        let Some(skip) = self.envelope_of(message) else { return out.drop_message(Count::BadEnvelope) };
+        let Some(payload) = payload_behind(message, skip)? else { return out.drop_message(Count::BadEnvelope) };
         if !self.opened {
             self.opened = true;
             out.open(SETUP, HANDLE, out.endpoint.settings().queue.clone());
@@ -40,6 +40,7 @@ impl Asks {
         let retries = Some(out.endpoint.settings().retries);
         let message = Outgoing { retries, ..Outgoing::new(seq, HANDLE, payload) };
         out.put(Input::Request { conn: out.conn, message });
+        Ok(())
     }
 
     /// How many frames the envelope has.
@@ -52,14 +53,14 @@ impl Asks {
         Some(usize::from(is_delimiter))
     }
 
-    pub(super) fn word(&mut self, seq: u32, word: CallerWord, out: &Out<'_>) -> Option<Frames> {
-        match word {
+    pub(super) fn caller_message(&mut self, seq: u32, message: CallerMessage, out: &Out<'_>) -> Option<Frames> {
+        match message {
             // A plain socket gets one answer.
-            CallerWord::Reply { more: true, payload } => {
+            CallerMessage::Reply { more: true, payload } => {
                 self.calls.add_piece(seq, part(&payload).frames);
                 None
             }
-            CallerWord::Reply { more: false, payload } => {
+            CallerMessage::Reply { more: false, payload } => {
                 let mut call = self.calls.take(seq)?;
                 let pieces = call.take_pieces();
                 let mut frames = call.envelope;
@@ -67,15 +68,15 @@ impl Asks {
                 frames.extend(part(&payload).frames);
                 Some(frames)
             }
-            CallerWord::Undelivered { code, payload } => {
+            CallerMessage::Undelivered { code, payload } => {
                 let mut frames = self.calls.take(seq)?.envelope;
                 frames.extend(out.failure(code, &payload)?);
                 Some(frames)
             }
-            CallerWord::Progress { .. }
-            | CallerWord::Delivered
-            | CallerWord::BroadcastAnswer(_)
-            | CallerWord::BroadcastEnd(_) => None,
+            CallerMessage::Progress { .. }
+            | CallerMessage::Delivered
+            | CallerMessage::BroadcastAnswer(_)
+            | CallerMessage::BroadcastEnd(_) => None,
         }
     }
 

@@ -11,7 +11,7 @@ use super::frames::Frames;
 /// One request.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// What stands before its answer.
+    /// The frames before its answer.
     pub(super) envelope: Frames,
     /// The service that a client of Majordomo named.
     pub(super) service: Option<Bytes>,

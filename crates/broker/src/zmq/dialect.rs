@@ -1,19 +1,21 @@
-//! What a ZeroMQ peer is to the engine, by its socket type and the role that its endpoint gives it.
+//! The role of a ZeroMQ peer in the engine, by its socket type and the role that its endpoint gives it.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use turno_engine::{CallerWord, Deliver, Input, Lent, NativeEffect};
-use turno_proto::model::{Code, ConnId, Delivery, Mono, Outgoing, Payload, QueueName, Slots, limits};
+use turno_engine::{CallerMessage, Deliver, Input, Lent, NativeEffect};
+use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::zmtp::{Message, SocketType};
 
 use super::ask::Asks;
 use super::endpoint::{Count, Endpoint};
-use super::frames::{Frames, part, payload_behind};
+use super::frames::{Frames, part};
 use super::mdp::{self, MdpClient, MdpWorker, Speaker};
+use super::push::Pushes;
 use super::settings::ZmqRole;
 use super::topics::{Subscribes, publication};
 use super::work::{Pulls, Works};
+use crate::memory::Room;
 
 /// The number of everything that is said to the engine before the first message. An error about it ends the connection.
 pub(super) const SETUP: u32 = u32::MAX;
@@ -26,8 +28,10 @@ pub(crate) struct Out<'a> {
     pub(crate) conn: ConnId,
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) now: Mono,
+    /// Memory that the engine has left for messages.
+    pub(crate) memory: Room,
     pub(crate) inputs: &'a mut VecDeque<Input>,
-    /// Messages for the peer that no word of the engine is the reason for.
+    /// Messages for the peer that no effect of the engine is the reason for.
     pub(crate) says: &'a mut Vec<Frames>,
 }
 
@@ -40,12 +44,19 @@ impl Out<'_> {
         self.endpoint.count(what);
     }
 
+    /// A message of the peer is dropped and counted; the connection goes on.
+    #[expect(clippy::unnecessary_wraps, reason = "the outcome of a message that was heard")]
+    pub(super) fn drop_message(&self, what: Count) -> Result<(), Code> {
+        self.count(what);
+        Ok(())
+    }
+
     /// The queue is known by the handle from now on.
     pub(super) fn open(&mut self, seq: u32, handle: u32, queue: QueueName) {
         self.put(Input::Open { conn: self.conn, seq, handle, queue });
     }
 
-    /// What a caller hears whose request failed; without a frame for that it is counted.
+    /// The answer to a request that failed; without a frame for that it is counted.
     pub(super) fn failure(&self, code: Code, payload: &Payload) -> Option<Frames> {
         let Some(first) = &self.endpoint.settings().error_frame else {
             self.count(Count::Withheld);
@@ -78,13 +89,6 @@ pub(crate) enum Dialect {
     Subscribes(Subscribes),
     MdpClient(MdpClient),
     MdpWorker(MdpWorker),
-}
-
-/// A PUSH socket.
-#[derive(Debug, Default)]
-pub(crate) struct Pushes {
-    seq: u32,
-    unstored: usize,
 }
 
 impl Dialect {
@@ -125,27 +129,32 @@ impl Dialect {
         }
         match self {
             Self::MdpClient(client) => client.hear(message, out),
-            Self::MdpWorker(worker) => return worker.hear(message, out),
+            Self::MdpWorker(worker) => worker.hear(message, out),
             Self::Asks(asks) => asks.hear(message, out),
             Self::Works(works) => works.hear(message, out),
             Self::Pushes(pushes) => pushes.hear(message, out),
-            Self::Publishes => match publication(message, &out.endpoint.settings().topic) {
-                Some(event) => out.put(Input::Publish { conn: out.conn, seq: 0, confirm: false, event }),
-                None => out.count(Count::BadTopic),
+            Self::Publishes => match publication(message, &out.endpoint.settings().topic)? {
+                Some(event) => {
+                    out.put(Input::Publish { conn: out.conn, seq: 0, confirm: false, event });
+                    Ok(())
+                }
+                None => out.drop_message(Count::BadTopic),
             },
-            // What an XSUB socket says beside subscriptions is for nobody.
-            Self::Pulls(_) | Self::Subscribes(_) => out.count(Count::Refused),
+            // Messages of an XSUB socket beside subscriptions are for nobody.
+            Self::Pulls(_) | Self::Subscribes(_) => out.drop_message(Count::Refused),
         }
-        Ok(())
     }
 
     /// Time passed. An error is why the connection ends. `read`: the peer is read from.
     pub(crate) fn tick(&mut self, read: bool, out: &mut Out<'_>) -> Result<(), Code> {
         match self {
             Self::MdpWorker(worker) => worker.tick(read, out),
+            Self::Pushes(pushes) => {
+                pushes.give_held(out);
+                Ok(())
+            }
             Self::Asks(_)
             | Self::Works(_)
-            | Self::Pushes(_)
             | Self::Pulls(_)
             | Self::Publishes
             | Self::Subscribes(_)
@@ -184,15 +193,14 @@ impl Dialect {
         }
     }
 
-    /// The engine's word about a message of the peer, as a message for it.
-    pub(crate) fn word(&mut self, seq: u32, word: CallerWord, out: &mut Out<'_>) -> Option<Frames> {
+    /// An effect about a message of the peer, as a message for it.
+    pub(crate) fn caller_message(&mut self, seq: u32, message: CallerMessage, out: &mut Out<'_>) -> Option<Frames> {
         match self {
-            Self::Asks(asks) => asks.word(seq, word, out),
-            Self::MdpClient(client) => client.word(seq, word, out),
+            Self::Asks(asks) => asks.caller_message(seq, message, out),
+            Self::MdpClient(client) => client.caller_message(seq, message, out),
             Self::Pushes(pushes) => {
-                if let CallerWord::Undelivered { .. } = word {
-                    pushes.ended();
-                    out.count(Count::Refused);
+                if let CallerMessage::Undelivered { code, .. } = message {
+                    pushes.refused(seq, code, out);
                 }
                 None
             }
@@ -217,13 +225,13 @@ impl Dialect {
         }
     }
 
-    /// What the engine says to clients and workers alone. An error is why the connection ends.
+    /// Handles an effect for clients and workers alone. An error is why the connection ends.
     pub(crate) fn native(&mut self, effect: &NativeEffect, out: &mut Out<'_>) -> Result<(), Code> {
         let (conn, seq) = (out.conn, SETUP);
         match *effect {
-            NativeEffect::Stored { .. } => {
+            NativeEffect::Stored { seq, .. } => {
                 if let Self::Pushes(pushes) = self {
-                    pushes.ended();
+                    pushes.stored(seq, out);
                 }
             }
             // Somebody has the queue to itself: this peer works on it as soon as it is free.
@@ -248,7 +256,7 @@ impl Dialect {
         match self {
             Self::Asks(asks) => asks.len(),
             Self::MdpClient(client) => client.len(),
-            Self::Pushes(pushes) => pushes.unstored,
+            Self::Pushes(pushes) => pushes.len(),
             Self::Works(_) | Self::Pulls(_) | Self::Publishes | Self::Subscribes(_) | Self::MdpWorker(_) => 0,
         }
     }
@@ -256,6 +264,11 @@ impl Dialect {
     /// Whether a message that the engine refuses is lost without anybody hearing of it.
     pub(crate) const fn loses(&self) -> bool {
         matches!(self, Self::Pushes(_))
+    }
+
+    /// Whether a message waits in here for room in the engine.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self, Self::Pushes(pushes) if pushes.holds())
     }
 
     /// Whether what comes are replies, which make room.
@@ -269,21 +282,9 @@ impl Dialect {
             Self::Asks(asks) => asks.held_bytes(),
             Self::Subscribes(subscribes) => subscribes.held_bytes(),
             Self::MdpClient(client) => client.held_bytes(),
-            Self::Works(_) | Self::Pushes(_) | Self::Pulls(_) | Self::Publishes | Self::MdpWorker(_) => 0,
+            Self::Pushes(pushes) => pushes.held_bytes(),
+            Self::Works(_) | Self::Pulls(_) | Self::Publishes | Self::MdpWorker(_) => 0,
         }
-    }
-}
-
-impl Pushes {
-    fn hear(&mut self, message: &Message, out: &mut Out<'_>) {
-        let Some(payload) = payload_behind(message, 0) else { return };
-        self.seq = self.seq.wrapping_add(1) % SETUP;
-        self.unstored += 1;
-        out.put(Input::Send { conn: out.conn, message: Outgoing::new(self.seq, HANDLE, payload) });
-    }
-
-    const fn ended(&mut self) {
-        self.unstored = self.unstored.saturating_sub(1);
     }
 }
 

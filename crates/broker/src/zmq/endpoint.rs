@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use turno_proto::model::zmq::{EndpointView, ZmqPeerView};
 use turno_proto::model::{ConnId, limits};
-use turno_proto::zmtp::{Credentials, Peer, Settings as WireSettings, User};
+use turno_proto::zmtp::{Peer, User, ZmtpCredentials, ZmtpSettings as WireSettings};
 
 use super::settings::ZmqEndpoint;
 
@@ -27,7 +27,7 @@ impl Endpoints {
         (0..).zip(self.0.iter()).filter(connects).map(|(place, endpoint)| (place, Arc::clone(endpoint))).collect()
     }
 
-    /// What can be seen of them.
+    /// Views of all endpoints.
     pub(crate) fn views(&self) -> Vec<EndpointView> {
         self.0.iter().map(|endpoint| endpoint.view()).collect()
     }
@@ -49,7 +49,7 @@ pub(crate) struct Endpoint {
     peers: Mutex<BTreeMap<ConnId, (String, Peer)>>,
 }
 
-/// What an endpoint counts.
+/// A counter of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Count {
     /// Messages from peers.
@@ -101,7 +101,7 @@ impl Endpoint {
         &self.wire
     }
 
-    pub(crate) fn accepts(&self, shown: &Credentials) -> bool {
+    pub(crate) fn accepts(&self, shown: &ZmtpCredentials) -> bool {
         self.settings.access.accepts(shown)
     }
 
@@ -115,9 +115,11 @@ impl Endpoint {
         self.counts[what as usize].load(Ordering::Relaxed)
     }
 
-    /// A connection begins.
-    pub(crate) fn opened(&self) {
-        self.open.fetch_add(1, Ordering::Relaxed);
+    /// A connection begins. False if it must end: an endpoint that connects has one, and a router that was slow to take it in may
+    /// have had the broker dial again. A program that publishes would be heard twice.
+    pub(crate) fn opened(&self) -> bool {
+        let before = self.open.fetch_add(1, Ordering::Relaxed);
+        before == 0 || self.settings.place.listen().is_some()
     }
 
     /// Whether there is a connection.
@@ -136,7 +138,7 @@ impl Endpoint {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
     }
 
-    /// What can be seen of it.
+    /// View of the endpoint.
     fn view(&self) -> EndpointView {
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let ZmqEndpoint { name, place, role, queue, topic, .. } = &self.settings;

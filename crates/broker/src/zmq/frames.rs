@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_engine::Lent;
 use turno_proto::headers::{self, Headers};
-use turno_proto::model::{Delivery, Payload, limits, parts};
+use turno_proto::model::{Code, Delivery, Payload, limits, parts};
 use turno_proto::zmtp::Message;
 
 /// The header of a publication whose first frame is body and topic at once.
@@ -12,13 +12,15 @@ const TOPIC_IN_BODY: &str = "zmq-topic-in-body";
 /// The frames of a message or of an envelope.
 pub(super) type Frames = Vec<Bytes>;
 
-/// The payload that a message is behind its first `skip` frames; `None` if nothing is behind them.
-pub(super) fn payload_behind(message: &Message, skip: usize) -> Option<Payload> {
-    let inner = message.behind(skip)?;
-    let Some(value) = parts::lengths(inner.parts().map(<[u8]>::len)) else {
-        return Some(Payload::body(inner.body().clone()));
-    };
-    with_headers(Headers::from([(parts::HEADER.to_owned(), value)]), inner.body())
+/// The payload that a message is behind its first `skip` frames; `None` if nothing is behind them. An error is why the
+/// connection ends.
+pub(super) fn payload_behind(message: &Message, skip: usize) -> Result<Option<Payload>, Code> {
+    let Some(inner) = message.behind(skip) else { return Ok(None) };
+    match parts::lengths(inner.parts().map(<[u8]>::len)) {
+        Ok(None) => Ok(Some(Payload::body(inner.body().clone()))),
+        Ok(Some(value)) => Ok(with_headers(Headers::from([(parts::HEADER.to_owned(), value)]), inner.body())),
+        Err(_) => Err(Code::TooManyParts),
+    }
 }
 
 /// A publication of one frame, which begins with its topic.
@@ -27,29 +29,27 @@ pub(super) fn whole_publication(message: &Message) -> Option<Payload> {
 }
 
 fn with_headers(headers: Headers, body: &Bytes) -> Option<Payload> {
-    // The lengths of 1,024 frames always fit.
+    // The lengths of all parts that a message may have always fit.
     headers::encode(&headers, body).ok()
 }
 
 /// A payload as frames, and whether a topic is among them.
-pub(super) struct Parted {
+pub(super) struct PayloadFrames {
     pub(super) frames: Frames,
     pub(super) has_topic: bool,
 }
 
 /// The frames of a payload. A list of parts that does not fit its body counts as none.
-pub(super) fn part(payload: &Payload) -> Parted {
+pub(super) fn part(payload: &Payload) -> PayloadFrames {
     if !payload.headers {
-        return Parted { frames: vec![payload.bytes.clone()], has_topic: false };
+        return PayloadFrames { frames: vec![payload.bytes.clone()], has_topic: false };
     }
     let (headers, body) = headers::decode(payload).unwrap_or_else(|_| (Headers::new(), payload.split().1));
-    let value = headers.get(parts::HEADER).map(String::as_str);
-    let frames = parts::split(value, &body).unwrap_or_else(|_| vec![body]);
-    Parted { frames, has_topic: headers.contains_key(TOPIC_IN_BODY) }
+    PayloadFrames { frames: parts::of(&headers, &body), has_topic: headers.contains_key(TOPIC_IN_BODY) }
 }
 
 /// The frames of a payload that is lent.
-pub(super) fn part_lent(payload: Lent<'_>) -> Parted {
+pub(super) fn part_lent(payload: Lent<'_>) -> PayloadFrames {
     part(&Payload { headers: payload.headers, bytes: payload.bytes.clone() })
 }
 
@@ -97,15 +97,23 @@ mod tests {
     fn frames_come_back_as_they_were() {
         let table: [&[&[u8]]; 5] = [&[b"one"], &[b""], &[b"a", b"", b"bcd"], &[b"", b""], &[b"x", &[0xff; 300]]];
         for frames in table {
-            let payload = payload_behind(&Message::of(frames), 0).unwrap();
+            let payload = payload_behind(&Message::of(frames), 0).unwrap().unwrap();
             assert_eq!(payload.headers, frames.len() > 1);
             assert_eq!(part(&payload).frames, frames);
             let behind = [&[&b"id"[..], b""][..], frames].concat();
-            assert_eq!(payload_behind(&Message::of(&behind), 2), Some(payload));
+            assert_eq!(payload_behind(&Message::of(&behind), 2), Ok(Some(payload)));
         }
-        assert_eq!(payload_behind(&Message::of(&[b"id", b""]), 2), None);
-        let most = vec![&b"12345678901234567890"[..]; limits::ZMTP_PARTS_MAX];
-        assert_eq!(part(&payload_behind(&Message::of(&most), 0).unwrap()).frames, most);
+        assert_eq!(payload_behind(&Message::of(&[b"id", b""]), 2), Ok(None));
+    }
+
+    /// The envelope does not count.
+    #[test]
+    fn a_message_has_so_many_parts_and_not_more() {
+        let most = vec![&b"12345678901234567890"[..]; limits::MESSAGE_PARTS_MAX];
+        assert_eq!(part(&payload_behind(&Message::of(&most), 0).unwrap().unwrap()).frames, most);
+        let behind = [&[&b"id"[..], b""][..], &most].concat();
+        assert_eq!(part(&payload_behind(&Message::of(&behind), 2).unwrap().unwrap()).frames, most);
+        assert_eq!(payload_behind(&Message::of(&behind), 1), Err(Code::TooManyParts));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use turno_engine::{CallerWord, Deliver, Input, Lent, WorkerWord};
+use turno_engine::{CallerMessage, Deliver, Input, Lent, WorkerMessage};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::{Code, Mono, Outgoing, QueueName, limits};
 use turno_proto::zmtp::Message;
@@ -27,7 +27,7 @@ enum Version {
     Two,
 }
 
-/// What a worker says.
+/// A command of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
     Ready,
@@ -75,7 +75,7 @@ impl Version {
     }
 }
 
-/// Who speaks Majordomo.
+/// The client or worker side of Majordomo.
 #[derive(Debug)]
 pub(super) enum Speaker {
     Client(MdpClient),
@@ -102,7 +102,7 @@ fn header_at(message: &Message) -> Option<usize> {
     if message.part(0).is_some_and(|first| first.starts_with(b"MDP")) { Some(0) } else { delimited(message) }
 }
 
-/// A client.
+/// The state of a Majordomo client.
 #[derive(Debug)]
 pub(crate) struct MdpClient {
     version: Version,
@@ -112,20 +112,22 @@ pub(crate) struct MdpClient {
 }
 
 impl MdpClient {
-    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) {
-        let Some(at) = self.service_at(message) else { return out.count(Count::BadEnvelope) };
+    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+        let Some(at) = self.service_at(message) else { return out.drop_message(Count::BadEnvelope) };
         let service = message.part(at).unwrap_or_default();
-        let Some(payload) = payload_behind(message, at + 1) else { return out.count(Count::BadEnvelope) };
+        let Some(payload) = payload_behind(message, at + 1)? else { return out.drop_message(Count::BadEnvelope) };
         let header = header_at(message).unwrap_or_default();
         let call = Call::new(envelope(message, header + 1), Some(Bytes::copy_from_slice(service)));
         if service.starts_with(b"mmi.") {
-            return self.ask_broker(service, message.part(at + 1).unwrap_or_default(), call, out);
+            self.ask_broker(service, message.part(at + 1).unwrap_or_default(), call, out);
+            return Ok(());
         }
-        let Some(handle) = self.handle_of(service, out) else { return out.count(Count::Refused) };
+        let Some(handle) = self.handle_of(service, out) else { return out.drop_message(Count::Refused) };
         let seq = self.calls.insert(call);
         let retries = Some(out.endpoint.settings().retries);
         let message = Outgoing { retries, ..Outgoing::new(seq, handle, payload) };
         out.put(Input::Request { conn: out.conn, message });
+        Ok(())
     }
 
     /// Where the name of the service is.
@@ -174,7 +176,7 @@ impl MdpClient {
         }
     }
 
-    /// What the broker says of a queue that was asked for.
+    /// The broker's answer about a queue.
     pub(super) fn shown(&mut self, seq: u32, answer: &AdminAnswer, out: &mut Out<'_>) {
         let works = matches!(answer, AdminAnswer::Queue { queue } if queue.consumers > 0);
         self.answer_broker(seq, if works { "200" } else { "404" }, out);
@@ -187,31 +189,31 @@ impl MdpClient {
         asked
     }
 
-    pub(super) fn word(&mut self, seq: u32, word: CallerWord, out: &Out<'_>) -> Option<Frames> {
-        match word {
-            CallerWord::Reply { more: true, payload } if self.version == Version::Two => {
+    pub(super) fn caller_message(&mut self, seq: u32, message: CallerMessage, out: &Out<'_>) -> Option<Frames> {
+        match message {
+            CallerMessage::Reply { more: true, payload } if self.version == Version::Two => {
                 let call = self.calls.get(seq)?.clone();
                 Some(self.reply(call, CLIENT_PARTIAL, part(&payload).frames))
             }
-            CallerWord::Reply { more: true, payload } => {
+            CallerMessage::Reply { more: true, payload } => {
                 self.calls.add_piece(seq, part(&payload).frames);
                 None
             }
-            CallerWord::Reply { more: false, payload } => {
+            CallerMessage::Reply { more: false, payload } => {
                 let mut call = self.calls.take(seq)?;
                 let mut frames = call.take_pieces();
                 frames.extend(part(&payload).frames);
                 Some(self.reply(call, CLIENT_FINAL, frames))
             }
-            CallerWord::Undelivered { code, payload } => {
+            CallerMessage::Undelivered { code, payload } => {
                 let call = self.calls.take(seq)?;
                 let frames = out.failure(code, &payload)?;
                 Some(self.reply(call, CLIENT_FINAL, frames))
             }
-            CallerWord::Progress { .. }
-            | CallerWord::Delivered
-            | CallerWord::BroadcastAnswer(_)
-            | CallerWord::BroadcastEnd(_) => None,
+            CallerMessage::Progress { .. }
+            | CallerMessage::Delivered
+            | CallerMessage::BroadcastAnswer(_)
+            | CallerMessage::BroadcastEnd(_) => None,
         }
     }
 
@@ -234,11 +236,11 @@ impl MdpClient {
     }
 }
 
-/// A worker.
+/// The state of a Majordomo worker.
 #[derive(Debug)]
 pub(crate) struct MdpWorker {
     version: Version,
-    /// What it puts before the name of the protocol, and gets there: an empty frame, or nothing.
+    /// The frames before the name of the protocol, both ways: an empty frame, or nothing.
     front: Frames,
     /// READY came.
     works: bool,
@@ -257,10 +259,7 @@ impl MdpWorker {
             Some([number]) => Some((at, self.version.command(*number)?)),
             _ => None,
         });
-        let Some((at, command)) = command else {
-            out.count(Count::BadEnvelope);
-            return Ok(());
-        };
+        let Some((at, command)) = command else { return out.drop_message(Count::BadEnvelope) };
         match command {
             Command::Ready => self.ready(message.part(at + 2).unwrap_or_default(), out),
             Command::Disconnect => Err(Code::Closing),
@@ -270,10 +269,7 @@ impl MdpWorker {
                 Ok(())
             }
             Command::Heartbeat => Ok(()),
-            Command::Partial | Command::Final => {
-                self.reply(message, at + 2, command == Command::Partial, out);
-                Ok(())
-            }
+            Command::Partial | Command::Final => self.reply(message, at + 2, command == Command::Partial, out),
         }
     }
 
@@ -293,11 +289,14 @@ impl MdpWorker {
     }
 
     #[expect(clippy::unused_self, reason = "it says what the worker said")]
-    fn reply(&self, message: &Message, at: usize, more: bool, out: &mut Out<'_>) {
+    fn reply(&self, message: &Message, at: usize, more: bool, out: &mut Out<'_>) -> Result<(), Code> {
         let delivery = message.part(at).and_then(delivery_of);
-        let (Some(delivery), Some([])) = (delivery, message.part(at + 1)) else { return out.count(Count::BadEnvelope) };
-        let payload = payload_behind(message, at + 2).unwrap_or_default();
-        out.put(Input::worker(out.conn, delivery, WorkerWord::Reply { more, payload }));
+        let (Some(delivery), Some([])) = (delivery, message.part(at + 1)) else {
+            return out.drop_message(Count::BadEnvelope);
+        };
+        let payload = payload_behind(message, at + 2)?.unwrap_or_default();
+        out.put(Input::worker(out.conn, delivery, WorkerMessage::Reply { more, payload }));
+        Ok(())
     }
 
     fn frames(&self, command: u8) -> Frames {

@@ -2,7 +2,7 @@
 //!
 //! An [`Endpoint`] is a place where ZeroMQ peers connect, with the queue and topics that its peers have to do with. A dialect
 //! translates for one connection. It keeps envelopes and numbers, and decides nothing about queues. Nothing here knows sockets
-//! or bytes: the connections has the connection, and `turno_proto::zmtp` its protocol.
+//! or bytes: `connections` owns the connection, and `turno_proto::zmtp` its protocol.
 
 mod ask;
 mod calls;
@@ -10,6 +10,7 @@ mod dialect;
 mod endpoint;
 mod frames;
 mod mdp;
+mod push;
 mod settings;
 mod topics;
 mod work;

@@ -1,4 +1,4 @@
-//! What is set for one endpoint.
+//! Settings of one endpoint.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use turno_proto::model::QueueName;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
-use turno_proto::zmtp::{Credentials, Ours, Security, SocketType};
+use turno_proto::zmtp::{Ours, Security, SocketType, ZmtpCredentials};
 
 /// One endpoint for ZeroMQ programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub struct ZmqEndpoint {
     pub place: ZmqPlace,
     /// If the address is taken, a free port takes its place.
     pub or_free: bool,
-    /// What DEALER sockets are: they can ask and they can work.
+    /// The role of DEALER sockets: they can ask and they can work.
     pub role: ZmqRole,
     /// The queue of plain sockets.
     pub queue: QueueName,
-    /// What is put before each topic of PUB and SUB sockets; may be empty.
+    /// The prefix of each topic of PUB and SUB sockets; may be empty.
     pub topic: String,
     /// Slots of workers other than REP; `None`: the usual number of each kind.
     pub slots: Option<u32>,
@@ -31,7 +31,7 @@ pub struct ZmqEndpoint {
     pub retries: u8,
     /// The first frame of an answer that says why a request failed; `None`: such answers are withheld, and counted.
     pub error_frame: Option<String>,
-    /// Who may connect, and how that is shown.
+    /// Peers that may connect, or the credentials of the broker where it connects.
     pub access: ZmqAccess,
 }
 
@@ -76,7 +76,7 @@ impl ZmqPlace {
         }
     }
 
-    /// What the broker's end of a connection is.
+    /// The socket type of the broker's end.
     pub(super) const fn ours(&self) -> Ours {
         match self {
             Self::Listen(_) => Ours::Counterpart,
@@ -104,7 +104,7 @@ pub enum ZmqAddress {
 }
 
 impl ZmqAddress {
-    /// What one looks like, for the end of "expected …".
+    /// Its form, for the end of "expected …".
     pub const EXPECTED: &'static str = "an address like \"tcp://127.0.0.1:7461\" or \"ipc:///run/turno/zmq\"";
 }
 
@@ -134,7 +134,7 @@ impl FromStr for ZmqAddress {
     }
 }
 
-/// What sockets are that can be both.
+/// The role of sockets that can ask and work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZmqRole {
     /// They ask.
@@ -154,44 +154,64 @@ impl ZmqRole {
     }
 }
 
-/// Who may connect.
+/// The mechanism of an endpoint: peers that may connect, or the credentials of the broker where it connects.
 #[derive(Clone)]
 pub enum ZmqAccess {
     /// NULL: everybody.
     Null,
-    /// PLAIN: these users, each with a password.
+    /// PLAIN at an endpoint that listens: these users, each with a password.
     Plain(BTreeMap<String, String>),
-    /// CURVE: clients that know the public key of this pair, and have one of these keys; `None`: any key.
+    /// PLAIN at an endpoint that connects.
+    PlainClient {
+        /// The name that the broker shows.
+        user: String,
+        /// The password that it shows.
+        password: String,
+    },
+    /// CURVE at an endpoint that listens: clients that know the public key of this pair, and have one of these keys; `None`:
+    /// any key.
     Curve {
         /// The keys of the broker.
         keys: KeyPair,
         /// The public keys of clients.
         clients: Option<Vec<PublicKey>>,
     },
+    /// CURVE at an endpoint that connects.
+    CurveClient {
+        /// The keys of the broker.
+        keys: KeyPair,
+        /// The public key of the program: nobody else can answer.
+        server: PublicKey,
+    },
 }
 
 impl ZmqAccess {
-    /// What the end of the broker is in the handshake.
+    /// The broker's end in the handshake.
     pub(super) fn security(&self) -> Security {
         match self {
             Self::Null => Security::Null,
             Self::Plain(_) => Security::PlainServer,
+            Self::PlainClient { user, password } => {
+                Security::PlainClient { user: user.as_bytes().into(), password: password.as_bytes().into() }
+            }
             Self::Curve { keys, .. } => Security::CurveServer(keys.clone()),
+            Self::CurveClient { keys, server } => Security::CurveClient { keys: keys.clone(), server: *server },
         }
     }
 
     /// Whether a client that showed this may connect.
-    pub(super) fn accepts(&self, shown: &Credentials) -> bool {
+    pub(super) fn accepts(&self, shown: &ZmtpCredentials) -> bool {
         match (self, shown) {
             (Self::Null, _) => true,
-            (Self::Plain(users), Credentials::Plain { user, password }) => {
+            (Self::Plain(users), ZmtpCredentials::Plain { user, password }) => {
                 let known = std::str::from_utf8(user).ok().and_then(|user| users.get(user));
                 known.is_some_and(|known| is_same(known.as_bytes(), password))
             }
-            (Self::Curve { clients, .. }, Credentials::Curve { key }) => {
+            (Self::Curve { clients, .. }, ZmtpCredentials::Curve { key }) => {
                 clients.as_ref().is_none_or(|clients| clients.contains(key))
             }
-            (Self::Plain(_) | Self::Curve { .. }, _) => false,
+            // Nobody shows anything to an end that connects.
+            (Self::Plain(_) | Self::Curve { .. } | Self::PlainClient { .. } | Self::CurveClient { .. }, _) => false,
         }
     }
 
@@ -221,6 +241,13 @@ impl PartialEq for ZmqAccess {
             (Self::Plain(one), Self::Plain(other)) => one == other,
             (Self::Curve { keys: one, clients }, Self::Curve { keys: other, clients: others }) => {
                 one.public() == other.public() && clients == others
+            }
+            (
+                Self::PlainClient { user, password },
+                Self::PlainClient { user: other_user, password: other_password },
+            ) => user == other_user && password == other_password,
+            (Self::CurveClient { keys: one, server }, Self::CurveClient { keys: other, server: other_server }) => {
+                one.public() == other.public() && server == other_server
             }
             _ => false,
         }
@@ -260,7 +287,7 @@ mod tests {
 
     #[test]
     fn who_may_connect() {
-        let shows = |user: &str, password: &str| Credentials::Plain {
+        let shows = |user: &str, password: &str| ZmtpCredentials::Plain {
             user: user.as_bytes().into(),
             password: password.as_bytes().into(),
         };
@@ -274,11 +301,11 @@ mod tests {
             (&plain, shows("ann", "secret2"), false),
             (&plain, shows("bob", "secret"), false),
             (&plain, shows("", ""), false),
-            (&plain, Credentials::Curve { key: friend }, false),
-            (&curve, Credentials::Curve { key: friend }, true),
-            (&curve, Credentials::Curve { key: stranger }, false),
+            (&plain, ZmtpCredentials::Curve { key: friend }, false),
+            (&curve, ZmtpCredentials::Curve { key: friend }, true),
+            (&curve, ZmtpCredentials::Curve { key: stranger }, false),
             (&curve, shows("ann", "secret"), false),
-            (&ZmqAccess::Curve { keys, clients: None }, Credentials::Curve { key: stranger }, true),
+            (&ZmqAccess::Curve { keys, clients: None }, ZmtpCredentials::Curve { key: stranger }, true),
         ];
         for (access, shown, expected) in table {
             assert_eq!(access.accepts(&shown), expected, "{access:?} {shown:?}");

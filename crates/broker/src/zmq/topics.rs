@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use turno_engine::{Event, EventRef, Input};
-use turno_proto::model::{Filter, Topic, limits};
+use turno_proto::model::{Code, Filter, Topic, limits};
 use turno_proto::zmtp::Message;
 
 use super::dialect::Out;
@@ -17,15 +17,15 @@ fn before_space(bytes: &[u8]) -> &[u8] {
 }
 
 /// The event that a message of a PUB socket is: its first frame is the topic. Of one frame the text before the first white space
-/// is; the frame is the body as well.
-pub(super) fn publication(message: &Message, prefix: &str) -> Option<Event> {
-    let first = message.part(0)?;
-    let (topic, payload) = match payload_behind(message, 1) {
-        Some(payload) => (first, payload),
-        None => (before_space(first), whole_publication(message)?),
+/// is; the frame is the body as well. `None` if the topic is invalid; an error is why the connection ends.
+pub(super) fn publication(message: &Message, prefix: &str) -> Result<Option<Event>, Code> {
+    let first = message.part(0).unwrap_or_default();
+    let (topic, payload) = match payload_behind(message, 1)? {
+        Some(payload) => (first, Some(payload)),
+        None => (before_space(first), whole_publication(message)),
     };
-    let topic = Topic::from_bytes(&[prefix.as_bytes(), topic].concat()).ok()?;
-    Some(Event { topic, payload })
+    let topic = Topic::from_bytes(&[prefix.as_bytes(), topic].concat()).ok();
+    Ok(topic.zip(payload).map(|(topic, payload)| Event { topic, payload }))
 }
 
 /// An event as a message for a SUB socket.

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use turno_engine::{Deliver, Input, Lent, WorkerWord};
-use turno_proto::model::Delivery;
+use turno_engine::{Deliver, Input, Lent, WorkerMessage};
+use turno_proto::model::{Code, Delivery};
 use turno_proto::zmtp::Message;
 
 use super::dialect::Out;
@@ -23,12 +23,15 @@ impl Works {
     }
 
     #[expect(clippy::unused_self, reason = "as above")]
-    pub(super) fn hear(&self, message: &Message, out: &mut Out<'_>) {
+    pub(super) fn hear(&self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
         let delivery = message.part(0).and_then(delivery_of);
-        let (Some(delivery), Some(skip)) = (delivery, delimited(message)) else { return out.count(Count::BadEnvelope) };
-        let payload = payload_behind(message, skip).unwrap_or_default();
+        let (Some(delivery), Some(skip)) = (delivery, delimited(message)) else {
+            return out.drop_message(Count::BadEnvelope);
+        };
+        let payload = payload_behind(message, skip)?.unwrap_or_default();
         // The engine knows whether it is this worker's, and counts it if not.
-        out.put(Input::worker(out.conn, delivery, WorkerWord::Reply { more: false, payload }));
+        out.put(Input::worker(out.conn, delivery, WorkerMessage::Reply { more: false, payload }));
+        Ok(())
     }
 }
 
@@ -56,7 +59,7 @@ impl Pulls {
             && end <= self.written
         {
             self.unwritten.pop_front();
-            out.put(Input::worker(out.conn, delivery, WorkerWord::Ack));
+            out.put(Input::worker(out.conn, delivery, WorkerMessage::Ack));
         }
     }
 }

@@ -14,13 +14,13 @@ use crate::{Error, Message, Options};
 
 /// A [`crate::Client`] whose calls block. Threads may share it by reference; it is closed when it is dropped.
 #[derive(Debug)]
-pub struct Client {
+pub struct BlockingClient {
     client: crate::Client,
     /// Dropped after the connection was closed.
     _runtime: Runtime,
 }
 
-impl Client {
+impl BlockingClient {
     /// Connects; see [`crate::Client::connect`].
     pub fn connect(brokers: impl Into<Options>) -> Result<Self, Error> {
         let options = brokers.into();
@@ -105,7 +105,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for BlockingClient {
     fn drop(&mut self) {
         wait(self.client.close());
     }

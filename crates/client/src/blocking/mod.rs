@@ -29,5 +29,5 @@ pub use self::builders::{
     Broadcast, BroadcastBuilder, NoReplyBuilder, PublishBuilder, ReplyStream, RequestBuilder, SendBuilder,
     SubscribeBuilder, Subscription,
 };
-pub use self::client::Client;
-pub use self::worker::{Delivery, Worker, WorkerHandle};
+pub use self::client::BlockingClient as Client;
+pub use self::worker::{BlockingDelivery as Delivery, BlockingWorker as Worker, BlockingWorkerHandle as WorkerHandle};

@@ -10,7 +10,7 @@ use turno_proto::model::{Code, Slots};
 use turno_proto::native::Config;
 
 use super::runtime::{Runtime, wait};
-use crate::{Error, Options, Outcome, WorkerEnd, WorkerEvent};
+use crate::{Error, Message, Options, Outcome, WorkerEnd, WorkerEvent};
 
 /// Threads for handlers, however many slots the worker has. More deliveries wait for a thread.
 const THREADS_MAX: usize = 512;
@@ -18,9 +18,9 @@ const THREADS_MAX: usize = 512;
 /// A [`crate::Worker`] whose handler is a plain function, which runs on a thread per slot.
 #[derive(Debug)]
 #[must_use = "a worker runs when it is started"]
-pub struct Worker(crate::Worker);
+pub struct BlockingWorker(crate::Worker);
 
-impl Worker {
+impl BlockingWorker {
     /// A worker with 10 slots and no queue yet; see [`crate::Worker::new`].
     pub fn new(brokers: impl Into<Options>) -> Self {
         Self(crate::Worker::new(brokers))
@@ -62,7 +62,10 @@ impl Worker {
     }
 
     /// Connects, registers and begins to work; see [`crate::Worker::start`].
-    pub fn start<R>(self, handler: impl Fn(Delivery) -> R + Send + Sync + 'static) -> Result<WorkerHandle, Error>
+    pub fn start<R>(
+        self,
+        handler: impl Fn(BlockingDelivery) -> R + Send + Sync + 'static,
+    ) -> Result<BlockingWorkerHandle, Error>
     where
         R: Into<Outcome> + Send + 'static,
     {
@@ -75,7 +78,7 @@ impl Worker {
         let worker = runtime.wait(self.0.start(move |delivery| {
             let handler = Arc::clone(&handler);
             async move {
-                let handled = tokio::task::spawn_blocking(move || handler(Delivery(delivery)).into()).await;
+                let handled = tokio::task::spawn_blocking(move || handler(BlockingDelivery(delivery)).into()).await;
                 // A panic goes on here, so that it is counted and reported as that of any handler.
                 handled.unwrap_or_else(|error| match error.try_into_panic() {
                     Ok(panic) => resume_unwind(panic),
@@ -83,11 +86,11 @@ impl Worker {
                 })
             }
         }))?;
-        Ok(WorkerHandle { worker, _runtime: runtime })
+        Ok(BlockingWorkerHandle { worker, _runtime: runtime })
     }
 
     /// [Starts](Self::start) the worker and waits for its end: for programs that are nothing but a worker.
-    pub fn run<R>(self, handler: impl Fn(Delivery) -> R + Send + Sync + 'static) -> Result<WorkerEnd, Error>
+    pub fn run<R>(self, handler: impl Fn(BlockingDelivery) -> R + Send + Sync + 'static) -> Result<WorkerEnd, Error>
     where
         R: Into<Outcome> + Send + 'static,
     {
@@ -98,12 +101,12 @@ impl Worker {
 /// A running worker. Dropping it ends the worker at once; [`stop`](Self::stop) lets it finish.
 #[derive(Debug)]
 #[must_use = "dropping it ends the worker at once"]
-pub struct WorkerHandle {
+pub struct BlockingWorkerHandle {
     worker: crate::WorkerHandle,
     _runtime: Runtime,
 }
 
-impl WorkerHandle {
+impl BlockingWorkerHandle {
     /// Takes no new deliveries, gives running handlers this time to finish, cancels the rest, gives them 10 s to stop,
     /// and closes the connection.
     pub fn stop(&self, drain: Duration) -> WorkerEnd {
@@ -141,7 +144,7 @@ impl WorkerHandle {
     }
 }
 
-impl Drop for WorkerHandle {
+impl Drop for BlockingWorkerHandle {
     fn drop(&mut self) {
         wait(self.worker.stop_now());
     }
@@ -149,12 +152,12 @@ impl Drop for WorkerHandle {
 
 /// A [`crate::Delivery`] for a handler that blocks; its fields are those of the other.
 #[derive(Debug)]
-pub struct Delivery(crate::Delivery);
+pub struct BlockingDelivery(crate::Delivery);
 
-impl Delivery {
+impl BlockingDelivery {
     /// Sends a piece of the reply; the handler's result is the last piece. Blocks while the broker does not read.
-    pub fn piece(&self, body: impl Into<Bytes>) -> Result<(), Error> {
-        wait(self.0.piece(body))
+    pub fn piece(&self, message: impl Into<Message>) -> Result<(), Error> {
+        wait(self.0.piece(message))
     }
 
     /// Tells the caller how far the work is.
@@ -174,7 +177,7 @@ impl Delivery {
     }
 }
 
-impl Deref for Delivery {
+impl Deref for BlockingDelivery {
     type Target = crate::Delivery;
 
     fn deref(&self) -> &Self::Target {

@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use turno_proto::model::{Code, Delivery, Mono};
 use turno_proto::native::Frame;
 
-use super::event::{Claim, Event};
+use super::event::{Claim, CoreEvent};
 use super::link::Pending;
 use super::{Core, State};
 
 /// The first pause; each further one is twice as long.
 const PAUSE_MS: u64 = 1_000;
-/// The longest.
+/// The longest pause.
 const PAUSE_MS_MAX: u64 = 30_000;
 
-/// What is known of the queues this connection's worker was dropped from, by handle.
+/// The queues that this connection's worker was dropped from, by handle.
 #[derive(Debug, Default)]
 pub(super) struct Absences {
     by_handle: BTreeMap<u32, Absence>,
-    /// What was handed out from them since, with the handle.
+    /// Deliveries from them since, with the handle.
     probes: BTreeMap<Delivery, u32>,
     /// Those that are not asked for again.
     for_good: BTreeSet<u32>,
@@ -102,7 +102,7 @@ impl Core {
         if again_ms.is_none() {
             self.link.absences.for_good.insert(handle);
         }
-        self.events.push_back(Event::Dropped { queue, reason, again_ms });
+        self.events.push_back(CoreEvent::Dropped { queue, reason, again_ms });
     }
 
     /// Asks for the queues whose pause is over.
@@ -120,9 +120,9 @@ impl Core {
     /// The broker takes the worker again, for a probe; with a new token if the queue is this worker's alone.
     pub(super) fn came_back(&mut self, handle: u32, token: Option<u64>) {
         if let Some(queue) = self.link.handles.consumed(handle).cloned() {
-            self.events.push_back(Event::Returned { queue: queue.clone() });
+            self.events.push_back(CoreEvent::Returned { queue: queue.clone() });
             if let Some(token) = token {
-                self.events.push_back(Event::Active { queue, token });
+                self.events.push_back(CoreEvent::Active { queue, token });
             }
         }
     }

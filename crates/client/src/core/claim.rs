@@ -4,10 +4,10 @@ use turno_proto::model::{Code, Mono, QueueName};
 use turno_proto::native::Frame;
 
 use super::Core;
-use super::event::{Claim, Event};
+use super::event::{Claim, CoreEvent};
 use super::link::Pending;
 
-/// What is wrong with a queue that this worker cannot have to itself.
+/// The error text about a queue that this worker cannot have to itself.
 pub(crate) fn taken(queue: &QueueName) -> String {
     format!("queue {queue} is exclusive to another worker")
 }
@@ -28,7 +28,7 @@ impl Core {
             self.register_done(now);
         }
         if let Some(token) = token {
-            self.events.push_back(Event::Active { queue, token });
+            self.events.push_back(CoreEvent::Active { queue, token });
         }
     }
 
@@ -60,13 +60,13 @@ impl Core {
         if first {
             self.register_done(now);
         }
-        self.events.push_back(Event::StandingBy { queue });
+        self.events.push_back(CoreEvent::StandingBy { queue });
     }
 
-    /// This worker had the queue, and another has it now: it ends, as it would have if it had started now. Anyone who only
-    /// tried on would take the queue back at some later time that nobody expects.
+    /// This worker had the queue, and another has it now: it ends, as it would have if it had started now. A worker
+    /// that tried again would take the queue back at some later time that nobody expects.
     pub(super) fn replaced(&mut self, now: Mono, queue: QueueName) {
-        self.events.push_back(Event::Replaced { queue });
+        self.events.push_back(CoreEvent::Replaced { queue });
         self.close(now);
     }
 

@@ -5,24 +5,24 @@ use std::collections::VecDeque;
 use turno_proto::model::{Code, Mono, Payload};
 
 use super::calls::{Call, Calls};
-use super::duty::Duty;
 use super::event::Held;
 use super::link::Link;
 use super::listening::Listening;
+use super::worker_side::WorkerSide;
 use super::{Core, REST_MS, State, Ticket};
 
 /// A call that a closing broker never worked on.
 #[derive(Debug)]
 pub struct Returned {
-    /// The call.
+    /// The call that comes back.
     pub ticket: Ticket,
     call: Call,
 }
 
 impl Core {
     /// A broker that closes has calls or deliveries of ours, and there is another broker: returns a core for the connection
-    /// as it is, which ends with the last of them; this one dials the next broker at once and has everything else. Anyone who
-    /// drives the core calls this after the events; one that is not told stays with the broker until all has ended. `None`:
+    /// as it is, which ends with the last of them; this one dials the next broker at once and has everything else. The
+    /// driver calls this after the events; a core without this call stays with the broker until all has ended. `None`:
     /// there is no need.
     ///
     /// A worker registers at the next broker with the slots that are free, and has more to fill there with each delivery that
@@ -46,7 +46,7 @@ impl Core {
             config: self.config.clone(),
             link: std::mem::replace(&mut self.link, next),
             calls: self.calls.split_written(),
-            duty: Duty::default(),
+            duty: WorkerSide::default(),
             listening: Listening::default(),
             ready_once: true,
             left_behind: true,

@@ -1,4 +1,4 @@
-//! What goes into the core beside bytes and time, and what comes out of it.
+//! Inputs of the core beside bytes and time, and its events.
 
 use turno_proto::model::{
     BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots, Topic,
@@ -8,7 +8,7 @@ use turno_proto::native::{ClosingReason, Config};
 
 use crate::Address;
 
-/// What the core is told before it starts.
+/// Settings of the core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Brokers in order, at least one; doubles are passed over.
@@ -36,7 +36,7 @@ pub struct Ticket(pub u64);
 /// A request, send or broadcast, with its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask<Q = QueueName, P = Payload, D = DedupId> {
-    /// The queue.
+    /// The name of the queue.
     pub queue: Q,
     /// Headers and body.
     pub payload: P,
@@ -122,12 +122,12 @@ pub enum Claim {
     Standby,
 }
 
-/// What a worker is on every connection it makes.
+/// The registration of a worker, the same on every connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
     /// A name for people; empty keeps the one of CONNECT.
     pub name: String,
-    /// What the foreman knows it by, if it runs tasks over a connection there; empty if not.
+    /// The `Id` of its HELLO at the foreman, if it runs tasks over a connection there; empty if not.
     pub key: String,
     /// How much it takes at a time.
     pub slots: Slots,
@@ -155,11 +155,11 @@ impl Held {
 /// A message handed to this worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// What the frames that settle it name.
+    /// The delivery that settling frames name.
     pub held: Held,
     /// The queue it comes from.
     pub queue: QueueName,
-    /// Its id.
+    /// The id of the message.
     pub id: MessageId,
     /// 1 for the first attempt.
     pub attempt: u16,
@@ -175,7 +175,7 @@ pub struct Handed {
     pub payload: Payload,
 }
 
-/// What ends a delivery.
+/// How a delivery is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// The reply, or its last piece.
@@ -186,18 +186,18 @@ pub enum Settlement {
     Fail {
         /// No other attempt will do better.
         permanent: bool,
-        /// What went wrong, for people.
+        /// The failure, for people.
         payload: Payload,
     },
 }
 
-/// What the core wants, or has found out. Every call ends with exactly one of `Reply` without `more`,
+/// A request of the core to its driver, or an event. Every call ends with exactly one of `Reply` without `more`,
 /// `Delivered`, `Stored`, `BroadcastEnd`, `Admin`, `Resized`, `PublishDone` and `Failed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum CoreEvent {
     /// Dial this broker; then call `handle_connected` or `handle_disconnected`.
     Connect {
-        /// Where.
+        /// The broker's address.
         address: Address,
     },
     /// Drop the connection, or stop dialling.
@@ -209,33 +209,33 @@ pub enum Event {
     Opened {
         /// With whom.
         address: Address,
-        /// What holds on this connection.
+        /// The broker's configuration for this connection.
         config: Box<Config>,
     },
     /// The worker is registered, and consumes all its queues or stands by for them.
     Registered,
     /// A queue is this worker's alone.
     Active {
-        /// The queue.
+        /// The name of the queue.
         queue: QueueName,
         /// Higher than that of everyone who had the queue before.
         token: u64,
     },
     /// A queue is another's; this worker waits for it.
     StandingBy {
-        /// The queue.
+        /// The name of the queue.
         queue: QueueName,
     },
     /// The broker did not take the worker; the next one is tried.
     NotRegistered {
-        /// Why.
+        /// The reason.
         code: Code,
-        /// What the broker said.
+        /// The broker's text.
         detail: String,
     },
     /// A queue that this worker must have to itself has become another's while it was away; the core has ended.
     Replaced {
-        /// The queue.
+        /// The name of the queue.
         queue: QueueName,
     },
     /// An open connection is gone.
@@ -247,7 +247,7 @@ pub enum Event {
     },
     /// A broker could not be connected to.
     Unreachable {
-        /// Which.
+        /// The broker's address.
         address: Address,
         /// Why, for people.
         reason: String,
@@ -259,7 +259,7 @@ pub enum Event {
     },
     /// The broker takes no new work, or asks this worker to end.
     Closing {
-        /// Why.
+        /// Why the broker closes.
         reason: ClosingReason,
         /// When the connection ends at the latest; 0 if there is no limit.
         within_ms: u64,
@@ -267,43 +267,43 @@ pub enum Event {
 
     /// The broker dropped the worker from a queue; it asks for it again after a pause.
     Dropped {
-        /// Which.
+        /// The name of the queue.
         queue: QueueName,
-        /// Why.
+        /// The reason.
         reason: Code,
-        /// The pause.
+        /// The pause before the worker consumes again, if it does.
         again_ms: Option<u64>,
     },
     /// The worker consumes a queue again that it was dropped from.
     Returned {
-        /// Which.
+        /// The name of the queue.
         queue: QueueName,
     },
 
     /// The reply to a request, or a piece of it.
     Reply {
-        /// The request.
+        /// The ticket of the request.
         ticket: Ticket,
         /// More pieces follow.
         more: bool,
         /// Headers and body.
         payload: Payload,
     },
-    /// Word from the worker that has a request.
+    /// Progress of a request, from its worker.
     Progress {
-        /// The request.
+        /// The ticket of the request.
         ticket: Ticket,
         /// Headers and body.
         payload: Payload,
     },
     /// A no-reply request was written to a worker.
     Delivered {
-        /// The request.
+        /// The ticket of the request.
         ticket: Ticket,
     },
     /// The broker has a send.
     Stored {
-        /// The send.
+        /// The ticket of the send.
         ticket: Ticket,
         /// The message's id.
         id: MessageId,
@@ -312,9 +312,9 @@ pub enum Event {
         /// The broker had it already, from this send or another with the same dedup id.
         duplicate: bool,
     },
-    /// What one consumer says to a broadcast.
+    /// One consumer's answer to a broadcast.
     Answer {
-        /// The broadcast.
+        /// The ticket of the broadcast.
         ticket: Ticket,
         /// The consumer's id.
         worker: u64,
@@ -329,56 +329,56 @@ pub enum Event {
     },
     /// A broadcast is over.
     BroadcastEnd {
-        /// The broadcast.
+        /// The ticket of the broadcast.
         ticket: Ticket,
-        /// How.
+        /// How many consumers answered, failed or left.
         end: Box<BroadcastEnd>,
     },
     /// The answer to an admin call.
     Admin {
-        /// The call.
+        /// The ticket of the call.
         ticket: Ticket,
-        /// The answer.
+        /// The broker's answer.
         answer: Box<AdminAnswer>,
     },
     /// The worker has another number of slots.
     Resized {
-        /// The call.
+        /// The ticket of the call.
         ticket: Ticket,
     },
     /// An event was published, as far as that was asked for.
     PublishDone {
-        /// The call.
+        /// The ticket of the call.
         ticket: Ticket,
     },
     /// The broker knows all filters of a subscription.
     Subscribed {
-        /// The subscription.
+        /// The ticket of the subscription.
         ticket: Ticket,
     },
     /// An event that is for these subscriptions.
     Published {
         /// Those.
         tickets: Vec<Ticket>,
-        /// What it is about.
+        /// The topic of the event.
         topic: Topic,
         /// Headers and body.
         payload: Payload,
     },
     /// So many events, for whichever subscriptions, were left out here.
     EventsDropped {
-        /// How many.
+        /// How many events are missing.
         count: u64,
     },
     /// There is a connection again; what was published in between is missing.
     ListeningAgain,
     /// A call ended without what it wanted, or a subscription ended.
     Failed {
-        /// The call.
+        /// The ticket of the call.
         ticket: Ticket,
-        /// Why.
+        /// The reason.
         code: Code,
-        /// What the worker or the broker said; may be empty.
+        /// The text of the worker or the broker; may be empty.
         payload: Payload,
     },
 
@@ -386,9 +386,9 @@ pub enum Event {
     Deliver(Box<Handed>),
     /// Stop this delivery, and settle it when it has really stopped.
     CancelDelivery {
-        /// Which.
+        /// The delivery that is cancelled.
         held: Held,
-        /// Why.
+        /// The reason.
         reason: Code,
     },
 }

@@ -3,11 +3,11 @@
 use turno_proto::model::{Code, Delivery, Mono, Payload, limits};
 use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{
-    Answer, Closing, ClosingReason, Config, Direction, Fault, Frame, Kind, VERSION, Word, decode, split,
+    Answer, Closing, ClosingReason, Config, Direction, Fault, FencedFrame, Frame, Kind, VERSION, decode, split,
 };
 
 use super::calls::What;
-use super::event::{Event, Held, Ticket};
+use super::event::{CoreEvent, Held, Ticket};
 use super::link::Pending;
 use super::{Core, REST_MS, State};
 use crate::Address;
@@ -68,7 +68,7 @@ impl Core {
     }
 
     /// A frame whose inside cannot be read. If it only answers one call, only that call suffers: a newer broker
-    /// may answer with words this side does not know.
+    /// may answer with values this side does not know.
     fn handle_fault(&mut self, now: Mono, kind: u8, fault: Fault) {
         if fault.fatal || !self.open() {
             return self.lose(now, fault.code.text().what.to_owned());
@@ -121,7 +121,7 @@ impl Core {
     fn handle_open(&mut self, now: Mono) {
         self.state = State::Open;
         let address = self.brokers.current().clone();
-        self.events.push_back(Event::Opened { address, config: Box::new(self.config.clone()) });
+        self.events.push_back(CoreEvent::Opened { address, config: Box::new(self.config.clone()) });
         self.write_subscribes();
         if self.registering() {
             self.write_register(now);
@@ -139,7 +139,7 @@ impl Core {
             Frame::Deliver(deliver) => self.handle_deliver(now, &deliver),
             Frame::Stored { seq, durability, id, duplicate } => {
                 if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Send(_))) {
-                    self.events.push_back(Event::Stored { ticket, id, durability, duplicate });
+                    self.events.push_back(CoreEvent::Stored { ticket, id, durability, duplicate });
                 }
             }
             Frame::Undelivered { seq, code, raw } => self.handle_refusal(now, seq, code, raw.to_payload()),
@@ -148,32 +148,34 @@ impl Core {
             }
             Frame::Delivered { seq } => {
                 if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Request(_))) {
-                    self.events.push_back(Event::Delivered { ticket });
+                    self.events.push_back(CoreEvent::Delivered { ticket });
                 }
             }
             Frame::Answer(answer) => self.handle_consumer(now, &answer),
             Frame::BroadcastEnd { seq, end } => {
                 if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Broadcast(_))) {
-                    self.events.push_back(Event::BroadcastEnd { ticket, end });
+                    self.events.push_back(CoreEvent::BroadcastEnd { ticket, end });
                 }
             }
             Frame::Progress { seq, raw, .. } => {
                 if let Some(Pending::Call(ticket)) = self.link.pending.get(&seq)
                     && self.calls.find(*ticket).is_some()
                 {
-                    self.events.push_back(Event::Progress { ticket: *ticket, payload: raw.to_payload() });
+                    self.events.push_back(CoreEvent::Progress { ticket: *ticket, payload: raw.to_payload() });
                 }
             }
             Frame::Ok { seq } => self.handle_ok(now, seq, None),
-            Frame::Fenced { token, word } => match word {
-                Word::Ok { seq } => self.handle_ok(now, seq, Some(token)),
-                // What else may carry a token is a worker's word; as an answer it means what it means without.
-                word => self.handle_open_frame(now, word.into()),
+            Frame::Fenced { token, frame } => match frame {
+                FencedFrame::Ok { seq } => self.handle_ok(now, seq, Some(token)),
+                // Other frames with a token are those of workers; as an answer they mean the same without it.
+                frame => self.handle_open_frame(now, frame.into()),
             },
             Frame::QueueFull { seq, .. } => self.handle_queue_full(now, seq),
             Frame::QueueAvailable { seq, .. } => self.handle_queue_available(seq),
             Frame::Event(event) => self.handle_published(now, &event),
-            Frame::EventsDropped { count } => self.events.push_back(Event::EventsDropped { count: u64::from(count) }),
+            Frame::EventsDropped { count } => {
+                self.events.push_back(CoreEvent::EventsDropped { count: u64::from(count) })
+            }
             Frame::AdminAnswer { seq, answer } => self.handle_answer(now, seq, answer),
             Frame::Cancel { seq, word, reason } => {
                 let delivery = Delivery { index: word, stamp: seq };
@@ -185,7 +187,7 @@ impl Core {
                         // The broker has taken it back: there is nothing left to settle.
                         self.link.held.remove(&delivery);
                     }
-                    self.events.push_back(Event::CancelDelivery { held, reason });
+                    self.events.push_back(CoreEvent::CancelDelivery { held, reason });
                 }
             }
             Frame::CancelQueue { handle, reason, .. } => {
@@ -200,7 +202,7 @@ impl Core {
     fn handle_reply(&mut self, now: Mono, seq: u32, more: bool, payload: Payload) {
         if !more {
             if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Request(_))) {
-                self.events.push_back(Event::Reply { ticket, more, payload });
+                self.events.push_back(CoreEvent::Reply { ticket, more, payload });
             }
             return;
         }
@@ -208,11 +210,11 @@ impl Core {
             && let Some(call) = self.calls.find(*ticket)
         {
             call.begun = true;
-            self.events.push_back(Event::Reply { ticket: *ticket, more, payload });
+            self.events.push_back(CoreEvent::Reply { ticket: *ticket, more, payload });
         }
     }
 
-    /// A consumer's word on a broadcast.
+    /// A consumer's answer to a broadcast.
     fn handle_consumer(&mut self, now: Mono, answer: &Answer<'_>) {
         let &Answer { seq, worker, name, more, failed, raw } = answer;
         let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return };
@@ -223,7 +225,7 @@ impl Core {
         }
         call.begun = true;
         let (name, payload) = (name.to_owned(), raw.to_payload());
-        self.events.push_back(Event::Answer { ticket, worker, name, more, failed, payload });
+        self.events.push_back(CoreEvent::Answer { ticket, worker, name, more, failed, payload });
     }
 
     fn handle_ok(&mut self, now: Mono, seq: u32, token: Option<u64>) {
@@ -237,9 +239,9 @@ impl Core {
                 let published = |what: &What| matches!(what, What::Publish { .. });
                 if self.call_of(seq).is_some_and(published) {
                     let ended = self.end_of(now, seq, published);
-                    self.events.extend(ended.map(|ticket| Event::PublishDone { ticket }));
+                    self.events.extend(ended.map(|ticket| CoreEvent::PublishDone { ticket }));
                 } else if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Resize(_))) {
-                    self.events.push_back(Event::Resized { ticket });
+                    self.events.push_back(CoreEvent::Resized { ticket });
                 }
             }
             Some(Pending::Subscribe(_)) => {
@@ -259,7 +261,7 @@ impl Core {
 
     fn handle_answer(&mut self, now: Mono, seq: u32, answer: AdminAnswer) {
         if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Admin(_))) {
-            self.events.push_back(Event::Admin { ticket, answer: Box::new(answer) });
+            self.events.push_back(CoreEvent::Admin { ticket, answer: Box::new(answer) });
         }
     }
 
@@ -318,10 +320,10 @@ impl Core {
 
     fn handle_closing(&mut self, now: Mono, closing: Closing) {
         let Closing { reason, within_ms } = closing;
-        self.events.push_back(Event::Closing { reason, within_ms });
+        self.events.push_back(CoreEvent::Closing { reason, within_ms });
         match reason {
             ClosingReason::Shutdown | ClosingReason::Maintenance => self.start_leaving(now, within_ms),
-            // What it was asked before goes on in any case; the rest has gone to the next broker.
+            // Earlier calls go on in any case; the others have gone to the next broker.
             ClosingReason::Resumed if !self.left_behind && matches!(self.state, State::Leave { .. }) => {
                 self.state = State::Open;
             }
@@ -346,7 +348,7 @@ impl Core {
         self.state = State::Leave { by };
     }
 
-    /// What the call is that `seq` answers.
+    /// The call that `seq` answers.
     fn call_of(&mut self, seq: u32) -> Option<&What> {
         let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return None };
         self.calls.find(*ticket).map(|call| &call.what)

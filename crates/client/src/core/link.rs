@@ -1,4 +1,4 @@
-//! What belongs to one connection and dies with it.
+//! The state of one connection, which ends with it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use super::absence::Absences;
 use super::event::Ticket;
 use super::handles::Handles;
 
-/// What an answer with some number is the answer to.
+/// The question that an answer with some number belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     Call(Ticket),
@@ -47,7 +47,7 @@ pub(super) struct Link {
     pub(super) out: Vec<u8>,
     pub(super) pending: HashMap<u32, Pending>,
     pub(super) handles: Handles,
-    /// What is held.
+    /// Deliveries that are not settled.
     pub(super) held: BTreeMap<Delivery, Holding>,
     pub(super) absences: Absences,
     seq: u32,

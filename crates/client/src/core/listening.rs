@@ -4,24 +4,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::{Code, Filter, Mono, Payload, Topic};
-use turno_proto::native::{Event as EventFrame, Frame};
+use turno_proto::native::{Frame, RawEvent as EventFrame};
 
 use super::Core;
-use super::event::{Event, Ticket};
+use super::event::{CoreEvent, Ticket};
 use super::link::Pending;
 
-/// Who listens to what.
+/// The subscriptions of a client.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
     filters: BTreeMap<Filter, BTreeSet<Ticket>>,
-    by_ticket: BTreeMap<Ticket, Wish>,
+    by_ticket: BTreeMap<Ticket, WantedFilters>,
     /// A connection was there before: what was published in between is missed.
     interrupted: bool,
 }
 
-/// A subscription.
+/// The filters of one subscription.
 #[derive(Debug)]
-struct Wish {
+struct WantedFilters {
     filters: BTreeSet<Filter>,
     /// Those that no broker has taken yet.
     untaken: BTreeSet<Filter>,
@@ -37,15 +37,15 @@ impl Listening {
 }
 
 impl Core {
-    /// Events whose topics match are wanted from now on, until [`Core::cancel`]. Ends at once with [`Event::Subscribed`]
-    /// or [`Event::Failed`], once a broker has answered.
+    /// Events whose topics match are wanted from now on, until [`Core::cancel`]. Ends at once with [`CoreEvent::Subscribed`]
+    /// or [`CoreEvent::Failed`], once a broker has answered.
     pub fn subscribe(&mut self, ticket: Ticket, filter: Filter, or_close: bool) {
         self.subscribe_all(ticket, [filter], or_close);
     }
 
     /// The same with several filters: an event that matches more than one comes once, and all come in their order.
     ///
-    /// `or_close`: the subscription ends with [`Event::Failed`] rather than miss something, because this client reads too
+    /// `or_close`: the subscription ends with [`CoreEvent::Failed`] rather than miss something, because this client reads too
     /// slowly or its connection is lost.
     pub fn subscribe_all(&mut self, ticket: Ticket, filters: impl IntoIterator<Item = Filter>, or_close: bool) {
         if self.closed() {
@@ -53,12 +53,12 @@ impl Core {
         }
         let filters: BTreeSet<Filter> = filters.into_iter().collect();
         if filters.is_empty() {
-            self.events.push_back(Event::Subscribed { ticket });
+            self.events.push_back(CoreEvent::Subscribed { ticket });
         }
         for filter in &filters {
             self.listening.filters.entry(filter.clone()).or_default().insert(ticket);
         }
-        let wish = Wish { filters: filters.clone(), untaken: filters.clone(), or_close };
+        let wish = WantedFilters { filters: filters.clone(), untaken: filters.clone(), or_close };
         self.listening.by_ticket.insert(ticket, wish);
         if self.open() {
             for filter in filters {
@@ -68,7 +68,7 @@ impl Core {
     }
 
     fn end_subscription(&mut self, ticket: Ticket, code: Code, payload: Payload) {
-        self.events.push_back(Event::Failed { ticket, code, payload });
+        self.events.push_back(CoreEvent::Failed { ticket, code, payload });
     }
 
     /// On a new connection the broker is told of every filter.
@@ -79,7 +79,7 @@ impl Core {
             self.write_subscribe(filter);
         }
         if std::mem::replace(&mut self.listening.interrupted, true) && any {
-            self.events.push_back(Event::ListeningAgain);
+            self.events.push_back(CoreEvent::ListeningAgain);
         }
     }
 
@@ -104,7 +104,7 @@ impl Core {
                 }
             }
         }
-        // Those that stay would rather miss something: the broker goes by the latest word about it.
+        // Those that stay would rather miss something: the broker goes by the latest SUBSCRIBE.
         if or_close
             && !self.listening.or_close()
             && self.open()
@@ -121,12 +121,12 @@ impl Core {
         for ticket in filters.get(filter).into_iter().flatten() {
             let wish = by_ticket.get_mut(ticket).expect("users of a filter have a subscription");
             if wish.untaken.remove(filter) && wish.untaken.is_empty() {
-                self.events.push_back(Event::Subscribed { ticket: *ticket });
+                self.events.push_back(CoreEvent::Subscribed { ticket: *ticket });
             }
         }
     }
 
-    /// The broker does not take the filter: anyone who wants it gets nothing.
+    /// The broker does not take the filter: its subscriptions get nothing.
     pub(super) fn not_subscribed(&mut self, filter: &Filter, code: Code, payload: &Payload) {
         for ticket in self.listening.filters.remove(filter).unwrap_or_default() {
             self.unsubscribe(ticket);
@@ -142,14 +142,15 @@ impl Core {
         let tickets: BTreeSet<Ticket> = matching.flat_map(|(_, users)| users.iter().copied()).collect();
         if !tickets.is_empty() {
             let tickets = tickets.into_iter().collect();
-            self.events.push_back(Event::Published { tickets, topic, payload: event.payload.to_payload() });
+            self.events.push_back(CoreEvent::Published { tickets, topic, payload: event.payload.to_payload() });
         }
     }
 
     /// The connection is gone, for that reason if the broker gave one: who would rather end than miss something does. Not
     /// who has not begun.
     pub(super) fn stop_strict_listening(&mut self, code: Code) {
-        let strict = |(ticket, wish): (&Ticket, &Wish)| (wish.or_close && wish.untaken.is_empty()).then_some(*ticket);
+        let strict =
+            |(ticket, wish): (&Ticket, &WantedFilters)| (wish.or_close && wish.untaken.is_empty()).then_some(*ticket);
         let ended: Vec<Ticket> = self.listening.by_ticket.iter().filter_map(strict).collect();
         for ticket in ended {
             self.unsubscribe(ticket);

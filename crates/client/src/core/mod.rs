@@ -1,7 +1,7 @@
 //! The client without its socket and clock: fail-over, greeting, heartbeat, calls, and a worker's registration.
 //!
-//! Anyone who drives it (the tokio driver, a simulator, a test) hands in connections, bytes and time by `handle_*`
-//! and takes out bytes and [`Event`]s by `poll_*`. It keeps these promises:
+//! Its driver (the tokio driver, a simulator, a test) hands in connections, bytes and time by `handle_*`
+//! and takes out bytes and [`CoreEvent`]s by `poll_*`. It keeps these promises:
 //!
 //! - Every call ends with exactly one event, at the latest one second after its own time-out.
 //! - What was never written goes to the next broker. What was written ends with `connection_lost` when the
@@ -19,7 +19,6 @@ mod brokers;
 mod calls;
 mod claim;
 mod draining;
-mod duty;
 mod event;
 mod handles;
 mod inbound;
@@ -28,6 +27,7 @@ mod listening;
 mod outbound;
 #[cfg(test)]
 mod tests;
+mod worker_side;
 
 use std::collections::VecDeque;
 
@@ -36,15 +36,15 @@ use turno_proto::native::{Closing, ClosingReason, Config, Connect, Frame, HEADER
 
 use self::brokers::Brokers;
 use self::calls::{Call, Calls};
-use self::duty::Duty;
 use self::link::Link;
 use self::listening::Listening;
+use self::worker_side::WorkerSide;
 
 pub use self::brokers::BROKERS_MAX;
 pub use self::calls::CALLS_MAX;
 pub(crate) use self::claim::taken;
 pub use self::draining::Returned;
-pub use self::event::{Ask, Claim, Event, Handed, Held, Registration, Settings, Settlement, Ticket};
+pub use self::event::{Ask, Claim, CoreEvent, Handed, Held, Registration, Settings, Settlement, Ticket};
 
 /// The pause after a whole fruitless round of brokers (S2.2). A connection counts as good after as long.
 const REST_MS: u64 = 1_000;
@@ -52,12 +52,12 @@ const REST_MS: u64 = 1_000;
 const GUARD_MS: u64 = 1_000;
 /// Bytes of a frame a broker may send before its CONFIG. Longer: given up.
 const GREETING_BYTES_MAX: usize = 64 * 1024;
-/// What a frame from the broker may hold beyond the payload of the frame it was made from.
+/// Bytes that a frame from the broker may have beyond the payload of the frame it was made from.
 const FRAME_SLACK_BYTES: usize = 256;
 /// Calls are written until so many bytes wait; the rest stays unwritten until these are taken.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// What the connection waits for.
+/// The state of the connection, named after the next expected event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// A whole round was fruitless.
@@ -72,7 +72,7 @@ enum State {
     Open,
     /// The broker closes: nothing new goes to it, what it has may end.
     Leave { by: Option<Mono> },
-    /// The end.
+    /// The core has ended; nothing more happens.
     Closed,
 }
 
@@ -85,7 +85,7 @@ pub struct Core {
     config: Config,
     link: Link,
     calls: Calls,
-    duty: Duty,
+    duty: WorkerSide,
     listening: Listening,
     /// Some connection did all that was wanted of it, so later losses are never final.
     ready_once: bool,
@@ -93,7 +93,7 @@ pub struct Core {
     left_behind: bool,
     /// Calls for that other one.
     returned: Vec<(Ticket, Call)>,
-    events: VecDeque<Event>,
+    events: VecDeque<CoreEvent>,
 }
 
 impl Core {
@@ -110,7 +110,7 @@ impl Core {
             config: config_before_any(),
             link: Link::new(0, now),
             calls: Calls::default(),
-            duty: Duty::default(),
+            duty: WorkerSide::default(),
             listening: Listening::default(),
             ready_once: false,
             left_behind: false,
@@ -121,7 +121,7 @@ impl Core {
         core
     }
 
-    /// The connection asked for by [`Event::Connect`] stands.
+    /// The connection asked for by [`CoreEvent::Connect`] stands.
     pub fn handle_connected(&mut self, now: Mono) {
         let State::ExpectConnection { by } = self.state else { return };
         self.link.heard = now;
@@ -197,8 +197,8 @@ impl Core {
         }
     }
 
-    /// What the core wants or has found out, in order.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    /// Takes the next event, in order.
+    pub fn poll_event(&mut self) -> Option<CoreEvent> {
         self.events.pop_front()
     }
 
@@ -229,7 +229,7 @@ impl Core {
         self.state = State::Closed;
     }
 
-    /// True after [`Core::close`], [`Event::GaveUp`] and [`Event::Replaced`].
+    /// True after [`Core::close`], [`CoreEvent::GaveUp`] and [`CoreEvent::Replaced`].
     pub fn closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -257,7 +257,7 @@ impl Core {
     fn dial(&mut self, now: Mono) {
         let address = self.brokers.dial();
         self.state = State::ExpectConnection { by: now.plus_millis(self.settings.connect_timeout_ms) };
-        self.events.push_back(Event::Connect { address });
+        self.events.push_back(CoreEvent::Connect { address });
     }
 
     /// Heartbeat, silence, and a registration that is not answered.
@@ -318,11 +318,11 @@ impl Core {
             self.duty.leaves_ghost(now.plus_millis(self.silence_ms()));
         }
         self.events.push_back(if self.open() {
-            Event::Lost { address, reason: reason.clone() }
+            CoreEvent::Lost { address, reason: reason.clone() }
         } else {
-            Event::Unreachable { address, reason: reason.clone() }
+            CoreEvent::Unreachable { address, reason: reason.clone() }
         });
-        self.events.push_back(Event::Disconnect { flush });
+        self.events.push_back(CoreEvent::Disconnect { flush });
         self.let_go(Code::ConnectionLost);
         let mut again = self.calls.all_written();
         again.retain(|ticket| {
@@ -354,7 +354,7 @@ impl Core {
                 self.fail(ticket, Code::CannotConnect, Payload::default());
             }
             self.stop_listening(Code::CannotConnect);
-            self.events.push_back(Event::GaveUp { tried });
+            self.events.push_back(CoreEvent::GaveUp { tried });
         }
     }
 

@@ -2,10 +2,10 @@
 
 use turno_proto::model::{Code, DedupId, Mono, Payload, Topic};
 use turno_proto::native::admin::AdminCall;
-use turno_proto::native::{Broadcast, Event as EventFrame, Frame, HEADER_LEN, Outgoing, encode_admin_call};
+use turno_proto::native::{Frame, HEADER_LEN, RawBroadcast, RawEvent as EventFrame, RawOutgoing, encode_admin_call};
 
 use super::calls::{CALLS_MAX, Place, What};
-use super::event::{Ask, Event, Ticket};
+use super::event::{Ask, CoreEvent, Ticket};
 use super::link::Pending;
 use super::{Core, GUARD_MS, State, WRITE_BYTES};
 
@@ -75,7 +75,7 @@ impl Core {
         } else {
             return self.calls.add(ticket, what, expires, deadline);
         };
-        self.events.push_back(Event::Failed { ticket, code, payload: Payload::default() });
+        self.events.push_back(CoreEvent::Failed { ticket, code, payload: Payload::default() });
     }
 
     /// Writes what waits: with `messages` everything, else only questions.
@@ -112,11 +112,11 @@ impl Core {
                 let seq = self.link.expect(Pending::Call(ticket));
                 if let What::Broadcast(ask) = &call.what {
                     let (no_reply, skip_self, payload) = (ask.no_reply, ask.skip_self, (&ask.payload).into());
-                    let broadcast = Broadcast { seq, handle, deadline_ms: left_ms, no_reply, skip_self, payload };
+                    let broadcast = RawBroadcast { seq, handle, deadline_ms: left_ms, no_reply, skip_self, payload };
                     self.link.write(&Frame::Broadcast(broadcast));
                     return self.calls.wrote(ticket, seq, alarm);
                 }
-                let message = Outgoing {
+                let message = RawOutgoing {
                     deadline_ms: left_ms,
                     retries: ask.retries,
                     priority: ask.priority,
@@ -125,7 +125,7 @@ impl Core {
                     no_reply: ask.no_reply,
                     fail_fast: ask.fail_fast,
                     cancel_on_disconnect: ask.cancel_on_disconnect,
-                    ..Outgoing::new(seq, handle, (&ask.payload).into())
+                    ..RawOutgoing::new(seq, handle, (&ask.payload).into())
                 };
                 let request = matches!(call.what, What::Request(_));
                 self.link.write(&if request { Frame::Request(message) } else { Frame::Send(message) });
@@ -139,7 +139,7 @@ impl Core {
             }
             What::Resize(slots) => {
                 let seq = self.link.expect(Pending::Call(ticket));
-                self.link.write(&Frame::Resize { seq, register: super::duty::resize_map(*slots) });
+                self.link.write(&Frame::Resize { seq, register: super::worker_side::resize_map(*slots) });
                 seq
             }
         };
@@ -163,7 +163,7 @@ impl Core {
         // Nobody answers it: its number is free again at once.
         self.link.pending.remove(&seq);
         self.calls.end(ticket);
-        self.events.push_back(Event::PublishDone { ticket });
+        self.events.push_back(CoreEvent::PublishDone { ticket });
     }
 
     /// The broker did not end the call in time, or there was none to do it.
@@ -180,7 +180,7 @@ impl Core {
 
     pub(super) fn fail(&mut self, ticket: Ticket, code: Code, payload: Payload) {
         if self.calls.end(ticket).is_some() {
-            self.events.push_back(Event::Failed { ticket, code, payload });
+            self.events.push_back(CoreEvent::Failed { ticket, code, payload });
         }
     }
 }

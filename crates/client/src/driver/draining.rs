@@ -12,12 +12,12 @@ use turno_proto::model::Code;
 
 use super::{Connection, Driver};
 use crate::command::{Cancels, Command, Sink};
-use crate::core::{CALLS_MAX, Event, Held, Returned, Ticket};
+use crate::core::{CALLS_MAX, CoreEvent, Held, Returned, Ticket};
 
-/// Words of handlers that a driver left behind has not dealt with. More: it is ended, and what it has goes to other workers.
+/// Commands of handlers that a driver left behind has not dealt with. More: it is ended, and what it has goes to other workers.
 const WORDS_MAX: usize = 65_536;
 
-/// What a driver left behind has for the one that went on.
+/// A message of a driver that was left behind to the one that went on.
 pub(super) enum Back {
     /// A call that the broker gave back.
     Call(Box<Returned>, Sink),
@@ -49,7 +49,7 @@ impl Default for DrainingConnections {
 }
 
 impl DrainingConnections {
-    /// What comes back from them.
+    /// Waits for their next message.
     pub(super) async fn returned(&mut self) -> Back {
         match self.returned.recv().await {
             Some(returned) => returned,
@@ -64,7 +64,7 @@ impl DrainingConnections {
         }
     }
 
-    /// Word about a delivery of one of them: the others know nothing of it.
+    /// A command about a delivery of one of them: the others know nothing of it.
     pub(super) fn pass_on(&mut self, word: impl Fn() -> Command) {
         self.drivers.retain(|draining| !matches!(draining.commands.try_send(word()), Err(TrySendError::Full(_))));
     }
@@ -125,8 +125,8 @@ impl Driver {
     }
 
     /// A driver left behind has no handlers: the one that went on does.
-    pub(super) fn tell_front(&self, event: &Event) {
-        if let (Some(front), Event::CancelDelivery { held, reason }) = (&self.draining.front, event) {
+    pub(super) fn tell_front(&self, event: &CoreEvent) {
+        if let (Some(front), CoreEvent::CancelDelivery { held, reason }) = (&self.draining.front, event) {
             // Without room the handler is not told, and what it says of the delivery is dropped.
             let _ = front.try_send(Back::Cancel(*held, *reason));
         }

@@ -1,4 +1,4 @@
-//! What becomes of the core's events: answers to callers, tasks for the shared rota, another connection.
+//! Effects of the core's events: answers to callers, deliveries for handlers, another connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,66 +8,66 @@ use turno_proto::native::Config;
 
 use super::{Connection, Driver};
 use crate::command::Sink;
-use crate::core::{Event, Ticket, taken};
+use crate::core::{CoreEvent, Ticket, taken};
 use crate::stream::Stream;
 use crate::subscription::{Event as Published, Received};
 use crate::{Address, Answer, ConnectAttempt, Error, Message, Stored, WorkerEvent, cache};
 
 impl Driver {
-    pub(super) fn handle_event(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, event: CoreEvent) {
         match event {
-            Event::Connect { address } => self.connection = Connection::Dialling(Box::pin(Stream::dial(address))),
-            Event::Disconnect { flush } => self.disconnect(flush),
-            Event::Opened { address, config } => self.handle_opened(address, *config),
-            Event::GaveUp { tried } => {
+            CoreEvent::Connect { address } => self.connection = Connection::Dialling(Box::pin(Stream::dial(address))),
+            CoreEvent::Disconnect { flush } => self.disconnect(flush),
+            CoreEvent::Opened { address, config } => self.handle_opened(address, *config),
+            CoreEvent::GaveUp { tried } => {
                 let attempts = tried.into_iter().map(|(address, reason)| ConnectAttempt::new(address, reason));
                 self.never_began(Error::cannot_connect(attempts));
             }
-            Event::Reply { ticket, more, payload } => self.handle_reply(ticket, more, &payload),
-            Event::Progress { ticket, payload } => {
+            CoreEvent::Reply { ticket, more, payload } => self.handle_reply(ticket, more, &payload),
+            CoreEvent::Progress { ticket, payload } => {
                 let Some(sink) = self.sinks.get_mut(&ticket) else { return };
                 let taken = Message::from_payload(&payload).map_err(Error::from).and_then(|word| sink.progress(word));
                 self.end_on_error(ticket, taken);
             }
-            Event::Delivered { ticket } => {
+            CoreEvent::Delivered { ticket } => {
                 if let Some(sink) = self.sinks.remove(&ticket) {
                     sink.finish(Message::default());
                 }
             }
-            Event::Stored { ticket, id, durability, duplicate } => {
+            CoreEvent::Stored { ticket, id, durability, duplicate } => {
                 if let Some(Sink::Stored(answer)) = self.sinks.remove(&ticket) {
                     let _ = answer.send(Ok(Stored { id, durability, duplicate }));
                 }
             }
-            Event::Answer { ticket, worker, name, more, failed, payload } => {
+            CoreEvent::Answer { ticket, worker, name, more, failed, payload } => {
                 let Some(sink) = self.sinks.get_mut(&ticket) else { return };
                 let taken = Answer::new(worker, name, more, failed, &payload).and_then(|answer| sink.answer(answer));
                 self.end_on_error(ticket, taken);
             }
-            Event::BroadcastEnd { ticket, end } => {
+            CoreEvent::BroadcastEnd { ticket, end } => {
                 if let Some(sink) = self.sinks.remove(&ticket) {
                     sink.end(*end);
                 }
             }
-            Event::Admin { ticket, answer } => {
+            CoreEvent::Admin { ticket, answer } => {
                 if let Some(Sink::Admin(caller)) = self.sinks.remove(&ticket) {
                     let _ = caller.send(Ok(*answer));
                 }
             }
-            Event::Resized { ticket } | Event::PublishDone { ticket } => {
+            CoreEvent::Resized { ticket } | CoreEvent::PublishDone { ticket } => {
                 if let Some(Sink::Done(answer)) = self.sinks.remove(&ticket) {
                     let _ = answer.send(Ok(()));
                 }
             }
-            Event::Subscribed { ticket } => {
+            CoreEvent::Subscribed { ticket } => {
                 if let Some(Sink::Subscribed { begun, .. }) = self.sinks.get_mut(&ticket) {
                     let _ = begun.take().map(|begun| begun.send(Ok(())));
                 }
             }
-            Event::Published { tickets, topic, payload } => self.handle_published(&tickets, &topic, &payload),
-            Event::EventsDropped { count } => self.tell_subscriptions(&Received::Dropped(count)),
-            Event::ListeningAgain => self.tell_subscriptions(&Received::Reconnected),
-            Event::Failed { ticket, code, payload } => {
+            CoreEvent::Published { tickets, topic, payload } => self.handle_published(&tickets, &topic, &payload),
+            CoreEvent::EventsDropped { count } => self.tell_subscriptions(&Received::Dropped(count)),
+            CoreEvent::ListeningAgain => self.tell_subscriptions(&Received::Reconnected),
+            CoreEvent::Failed { ticket, code, payload } => {
                 if let Some(sink) = self.sinks.remove(&ticket) {
                     sink.fail(Error::from_end(code, &payload));
                 }
@@ -76,50 +76,52 @@ impl Driver {
         }
     }
 
-    fn handle_worker_event(&mut self, event: Event) {
+    fn handle_worker_event(&mut self, event: CoreEvent) {
         let Some(running_deliveries) = &mut self.running_deliveries else { return self.tell_front(&event) };
         match event {
-            Event::Deliver(handed) => {
+            CoreEvent::Deliver(handed) => {
                 let (held, wants_reply) = (handed.held, handed.wants_reply);
                 let bytes_max = usize::try_from(self.core.config().frame_bytes_max).unwrap_or(usize::MAX);
                 if let Err(outcome) = running_deliveries.take(*handed, bytes_max) {
                     self.core.settle(held, outcome.into_settlement(wants_reply));
                 }
             }
-            Event::CancelDelivery { held, reason } => running_deliveries.cancel(held, reason),
-            Event::Closing { reason, .. } => {
+            CoreEvent::CancelDelivery { held, reason } => running_deliveries.cancel(held, reason),
+            CoreEvent::Closing { reason, .. } => {
                 let wish = running_deliveries.closing(reason);
                 self.grant(wish);
             }
-            Event::Registered => {
+            CoreEvent::Registered => {
                 if let Some((address, broker)) = self.greeted.clone() {
                     running_deliveries.tell(WorkerEvent::Connected { address, broker });
                 }
                 self.tell_ready(Ok(()));
             }
-            Event::Active { queue, token } => {
+            CoreEvent::Active { queue, token } => {
                 running_deliveries.tell(WorkerEvent::Active { queue: queue.to_string(), token })
             }
-            Event::StandingBy { queue } => {
+            CoreEvent::StandingBy { queue } => {
                 running_deliveries.tell(WorkerEvent::StandingBy { queue: queue.to_string() })
             }
-            Event::NotRegistered { code, detail } => {
+            CoreEvent::NotRegistered { code, detail } => {
                 running_deliveries.tell(WorkerEvent::Refused { code, detail: detail.clone() });
                 if self.ready.is_some() {
                     self.never_began(Error::from_code(code, detail));
                 }
             }
-            Event::Replaced { queue } => {
+            CoreEvent::Replaced { queue } => {
                 let wish = running_deliveries.give_up(Error::from_code(Code::QueueFull, taken(&queue)));
                 self.grant(wish);
             }
-            Event::Dropped { queue, reason, again_ms } => {
+            CoreEvent::Dropped { queue, reason, again_ms } => {
                 let again = again_ms.map(Duration::from_millis);
                 running_deliveries.tell(WorkerEvent::Dropped { queue: queue.to_string(), reason, again });
             }
-            Event::Returned { queue } => running_deliveries.tell(WorkerEvent::Rejoined { queue: queue.to_string() }),
-            Event::Lost { address, reason } => running_deliveries.tell(WorkerEvent::Lost { address, reason }),
-            Event::Unreachable { address, reason } => {
+            CoreEvent::Returned { queue } => {
+                running_deliveries.tell(WorkerEvent::Rejoined { queue: queue.to_string() })
+            }
+            CoreEvent::Lost { address, reason } => running_deliveries.tell(WorkerEvent::Lost { address, reason }),
+            CoreEvent::Unreachable { address, reason } => {
                 running_deliveries.tell(WorkerEvent::Unreachable { address, reason })
             }
             _ => {}

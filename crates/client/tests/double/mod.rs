@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use turno_client::Options;
 use turno_proto::model::{Code, Cost, Delivery, Durability, Limits, MessageId, Mono, Payload};
-use turno_proto::native::{Closing, ClosingReason, Config, Deliver, Frame, Kind, Outgoing, Raw, Session, Step, encode};
+use turno_proto::native::{
+    Closing, ClosingReason, Config, Deliver, Frame, Kind, Raw, RawOutgoing, Session, SessionStep, encode,
+};
 
 /// Longest wait for a condition: far beyond what a loaded machine needs, so that hitting it is a failure.
 pub const LONG: Duration = Duration::from_secs(120);
@@ -168,8 +170,8 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, brokers: Vec<Str
                 loop {
                     let Ok((step, used)) = session.step(&inbox, &config, &mut answer) else { return };
                     match step {
-                        Step::NeedMore => break,
-                        Step::Frame(frame) => {
+                        SessionStep::NeedMore => break,
+                        SessionStep::Frame(frame) => {
                             let mut state = state.lock().expect("no panic before");
                             state.log.push(frame.kind());
                             state.handle(me, frame);
@@ -246,7 +248,7 @@ impl State {
         }
     }
 
-    fn enqueue(&mut self, from: usize, message: &Outgoing<'_>, wants_reply: bool) {
+    fn enqueue(&mut self, from: usize, message: &RawOutgoing<'_>, wants_reply: bool) {
         if self.closing {
             let raw = Raw { headers: false, bytes: b"" };
             return self.say(from, &Frame::Undelivered { seq: message.seq, code: Code::Closing, raw });

@@ -16,7 +16,7 @@ use super::state::{Cut, State, TICK, Trap, Way};
 const CHUNK: usize = 16 * 1024;
 const WAITING: usize = 16;
 
-/// A chunk on its way, and when it may go on; or the last word.
+/// A chunk on its way, and when it may go on; or the end.
 enum Item {
     Bytes(Instant, Vec<u8>),
     /// Its sender says no more.
@@ -25,7 +25,7 @@ enum Item {
     Cut(Cut),
 }
 
-/// What the four threads of a connection share.
+/// The state that the four threads of a connection share.
 struct Life<'a> {
     /// The cuts before it came.
     born: u64,
@@ -46,7 +46,7 @@ impl Life<'_> {
     }
 
     fn end(&self, how: Cut) {
-        // Anyone who was first decides how.
+        // The first of them decides how.
         let _ = self.cut.set(how);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Pid, Signal, kill_process};
 use turno_e2e::Peer;
 use turno_proto::model::{Code, Delivery, MessageId};
-use turno_proto::native::{Deliver, Frame, Outgoing, Raw};
+use turno_proto::native::{Deliver, Frame, Raw, RawOutgoing};
 
 use crate::book::{Book, POISON_RETRIES, RETRIES, body_of, is_poison};
 
@@ -88,7 +88,7 @@ impl Life<'_> {
                 let number = self.book.next();
                 open.insert(seq, number);
                 let body = body_of(number);
-                let mut message = Outgoing::new(seq, 0, Raw { headers: false, bytes: &body });
+                let mut message = RawOutgoing::new(seq, 0, Raw { headers: false, bytes: &body });
                 message.retries = Some(if is_poison(number) { POISON_RETRIES } else { RETRIES });
                 peer.say(&Frame::Send(message));
                 self.happened(Event::Sent);

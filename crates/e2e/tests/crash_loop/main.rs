@@ -63,7 +63,7 @@ fn live(place: Place, number: u32, book: &Book, dice: &mut Dice) -> Place {
         Manner::Mortal(1 + dice.below(20) as usize),
         Manner::Mortal(1 + dice.below(60) as usize),
     ];
-    // All are there before anything is counted: anyone who came later might find no broker.
+    // All are there before anything is counted: a later one might find no broker.
     let producers: Vec<Peer> = (0..2).map(|_| Peer::client(address, QUEUE)).collect();
     let workers: Vec<Peer> = manners.iter().map(|_| Peer::worker(address, QUEUE, Slots::Limited(16), "w")).collect();
     let life = &life;

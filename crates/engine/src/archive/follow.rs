@@ -6,7 +6,7 @@ use turno_proto::model::Mono;
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::{FOLLOW_MS, FOLLOWED_TASKS_MAX, FOLLOWS_MAX};
 
-/// Who looks, the oldest look first.
+/// Followed tasks, the oldest look first.
 #[derive(Debug, Default)]
 pub(super) struct Follows(VecDeque<Follow>);
 

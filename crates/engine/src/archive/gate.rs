@@ -10,12 +10,12 @@ use turno_proto::model::limits::{
     PAGE_MAX, PIECE_BYTES_MAX, TASK_RANGES_MAX,
 };
 
-use super::{Archive, ArchiveCall, Context, Kept, UnderWay};
+use super::{Archive, ArchiveCall, ArchiveContext, KeptAnswer, UnderWay};
 use crate::effect::{ArchiveEffect, Caller, Sink};
 
 impl Archive {
     /// A call about output, results or uploads.
-    pub(super) fn call(&mut self, cx: &mut Context<'_>, caller: Caller, call: AdminCall, out: &mut impl Sink) {
+    pub(super) fn call(&mut self, cx: &mut ArchiveContext<'_>, caller: Caller, call: AdminCall, out: &mut impl Sink) {
         let passed = match call {
             AdminCall::TaskOutput { worker, pieces } => {
                 return self.hand_in_output(cx, caller, worker, pieces, out);
@@ -32,8 +32,8 @@ impl Archive {
         }
     }
 
-    /// What the archive is asked, and the bytes that go there or come from there.
-    fn passed(&mut self, cx: &Context<'_>, call: AdminCall) -> Result<(ArchiveCall, usize), Code> {
+    /// The call to the archive, and the bytes that go there or come from there.
+    fn passed(&mut self, cx: &ArchiveContext<'_>, call: AdminCall) -> Result<(ArchiveCall, usize), Code> {
         Ok(match call {
             AdminCall::JobOutput { job, tasks, from, after, follow, limit } => {
                 cx.jobs.known(job)?;
@@ -72,7 +72,7 @@ impl Archive {
     /// elsewhere since it was sent.
     fn hand_in_output(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut ArchiveContext<'_>,
         caller: Caller,
         worker: String,
         mut pieces: Vec<OutputPiece>,
@@ -104,7 +104,7 @@ impl Archive {
             piece.bytes.truncate(handed.take_output(piece.bytes.len(), most));
             !piece.bytes.is_empty()
         });
-        let kept = Kept { worker, refused };
+        let kept = KeptAnswer { worker, refused };
         if pieces.is_empty() {
             return out.peer(caller.admin(Box::new(self.kept_answer(cx, kept))));
         }
@@ -114,7 +114,7 @@ impl Archive {
 
     fn hand_in_file(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut ArchiveContext<'_>,
         caller: Caller,
         worker: String,
         call: ArchiveCall,
@@ -122,14 +122,14 @@ impl Archive {
     ) {
         match self.passed_file(cx, &worker, &call) {
             Ok(bytes) => {
-                let kept = Kept { worker, refused: Vec::new() };
+                let kept = KeptAnswer { worker, refused: Vec::new() };
                 self.ask_archive(caller, call, bytes, Some(kept), out);
             }
             Err(code) => out.peer(caller.refused(code)),
         }
     }
 
-    fn passed_file(&self, cx: &mut Context<'_>, worker: &str, call: &ArchiveCall) -> Result<usize, Code> {
+    fn passed_file(&self, cx: &mut ArchiveContext<'_>, worker: &str, call: &ArchiveCall) -> Result<usize, Code> {
         let ArchiveCall::KeepFile { job, task, attempt, name, at, bytes, .. } = call else {
             return Err(Code::BadCall);
         };
@@ -156,7 +156,7 @@ impl Archive {
         caller: Caller,
         call: ArchiveCall,
         bytes: usize,
-        kept: Option<Kept>,
+        kept: Option<KeptAnswer>,
         out: &mut impl Sink,
     ) {
         if self.is_busy(bytes) {

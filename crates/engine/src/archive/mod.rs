@@ -2,7 +2,7 @@
 //! are kept elsewhere: [`crate::ArchiveEffect`] asks for it, [`crate::Input::Archived`] brings the answer.
 //!
 //! This is a machine: [`Archive::handle`] takes what happens to the gate, and nobody sees its fields. Of the rest it knows what
-//! [`Context`] has: time, settings, who is connected, and jobs, which it asks who has which task.
+//! [`ArchiveContext`] has: time, settings, who is connected, and jobs, which it asks who has which task.
 
 mod follow;
 mod gate;
@@ -23,21 +23,21 @@ use crate::jobs::Jobs;
 use crate::messages::workers::peer::Peers;
 use crate::settings::Settings;
 
-/// What the archive shall do.
+/// A call to the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchiveCall {
     /// Keep this, all of it or nothing. Answered without an answer for the caller.
     KeepOutput {
-        /// What tasks wrote.
+        /// Output of tasks.
         pieces: Vec<OutputPiece>,
     },
     /// Keep a piece of a file. Answered without an answer for the caller.
     KeepFile {
-        /// The job.
+        /// The job's number.
         job: JobId,
         /// The number of the task.
         task: u32,
-        /// The attempt.
+        /// The attempt that returned the file.
         attempt: u32,
         /// The file's path in the task's directory.
         name: String,
@@ -45,16 +45,16 @@ pub enum ArchiveCall {
         at: u64,
         /// The file ends with it.
         last: bool,
-        /// The piece.
+        /// The next bytes of the file.
         bytes: Bytes,
     },
     /// Tell what tasks wrote.
     Output {
-        /// The job.
+        /// The job's number.
         job: JobId,
         /// Ranges of task numbers; `None`: all tasks.
         tasks: Option<Vec<(u32, u32)>>,
-        /// Where to begin.
+        /// The place to begin at.
         from: OutputPlace,
         /// Only what arrived after that, in the order of arrival.
         after: Option<u64>,
@@ -63,7 +63,7 @@ pub enum ArchiveCall {
     },
     /// Tell which files tasks brought back.
     Files {
-        /// The job.
+        /// The job's number.
         job: JobId,
         /// Task and name of the last one that is known.
         after: Option<(u32, String)>,
@@ -72,7 +72,7 @@ pub enum ArchiveCall {
     },
     /// Tell a piece of such a file.
     File {
-        /// The job.
+        /// The job's number.
         job: JobId,
         /// The number of the task.
         task: u32,
@@ -90,11 +90,11 @@ pub enum ArchiveCall {
     Put {
         /// Which one.
         upload: UploadId,
-        /// Its size.
+        /// The size of the whole file.
         size: u64,
         /// Where the piece begins.
         at: u64,
-        /// The piece.
+        /// The next bytes of the file.
         bytes: Bytes,
     },
     /// Tell a piece of an upload.
@@ -111,7 +111,7 @@ pub enum ArchiveCall {
     },
     /// A job is gone, and nobody names these uploads any more. Not answered.
     Forget {
-        /// The job.
+        /// The job's number.
         job: JobId,
         /// Those.
         uploads: Vec<UploadId>,
@@ -125,7 +125,7 @@ impl ArchiveCall {
     }
 }
 
-/// What the gate knows.
+/// The state of the gate.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     /// The number of the latest call.
@@ -144,28 +144,28 @@ struct UnderWay {
     caller: Caller,
     bytes: usize,
     /// A worker handed something in.
-    kept: Option<Kept>,
+    kept: Option<KeptAnswer>,
 }
 
-/// What a worker hears when what it handed in is kept.
+/// The answer to a worker once its output is kept.
 #[derive(Debug)]
-struct Kept {
+struct KeptAnswer {
     worker: String,
     refused: Vec<(JobId, u32, u32)>,
 }
 
-/// What the gate may use of the rest of the broker, for one call.
+/// The parts of the broker that the gate borrows for one call.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct ArchiveContext<'a> {
     pub(crate) now: Mono,
     pub(crate) settings: &'a Settings,
-    /// Who is still there to be answered.
+    /// The connections that are still there to be answered.
     pub(crate) peers: &'a Peers,
-    /// Who has which task, and what was handed in of it.
+    /// The tasks with their workers, and how much was handed in of each.
     pub(crate) jobs: &'a mut Jobs,
 }
 
-/// What may happen to the gate.
+/// An input of the gate.
 #[derive(Debug)]
 pub(crate) enum ArchiveInput {
     /// Somebody hands something in, or wants to see something.
@@ -175,7 +175,7 @@ pub(crate) enum ArchiveInput {
 }
 
 impl Archive {
-    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, input: ArchiveInput, out: &mut impl Sink) {
+    pub(crate) fn handle(&mut self, cx: &mut ArchiveContext<'_>, input: ArchiveInput, out: &mut impl Sink) {
         match input {
             ArchiveInput::Call { caller, call } => self.call(cx, caller, call, out),
             ArchiveInput::Archived { ticket, answer } => self.archived(cx, ticket, answer, out),
@@ -189,7 +189,7 @@ impl Archive {
 
     fn archived(
         &mut self,
-        cx: &Context<'_>,
+        cx: &ArchiveContext<'_>,
         ticket: u64,
         answer: Result<Option<Box<AdminAnswer>>, Code>,
         out: &mut impl Sink,
@@ -207,7 +207,7 @@ impl Archive {
         });
     }
 
-    fn kept_answer(&self, cx: &Context<'_>, Kept { worker, refused }: Kept) -> AdminAnswer {
+    fn kept_answer(&self, cx: &ArchiveContext<'_>, KeptAnswer { worker, refused }: KeptAnswer) -> AdminAnswer {
         let follow = self.follows.among(cx.jobs.held_at(&worker), cx.now);
         AdminAnswer::OutputKept { per_task: cx.settings.output_per_task, follow, refused }
     }

@@ -1,4 +1,4 @@
-//! What an admin may ask and change: which machine a call is for, and those that concern several of them.
+//! Admin calls: which machine a call is for, and the calls that concern several of them.
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{SLOTS_MAX, VIEW_MESSAGES_MAX};

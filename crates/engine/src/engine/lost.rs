@@ -1,4 +1,4 @@
-//! What the end of a connection sets off, machine by machine. This is the one list of it.
+//! Consequences of the end of a connection, machine by machine. This is the one list of them.
 
 use turno_proto::model::{Code, ConnId};
 
@@ -7,13 +7,13 @@ use crate::effect::Sink;
 use crate::jobs::JobsInput;
 
 impl Engine {
-    /// The connection ended.
+    /// Cleans up after a connection.
     pub(super) fn disconnected(&mut self, conn: ConnId, out: &mut impl Sink) {
         // Its filters go with it.
         self.topics.forget(conn);
         // Calls that wait for the end of a job; of a job worker its tasks, which may still come back with it.
         self.tell_jobs(JobsInput::Lost { conn }, out);
-        // What crossed its link, its own requests, its places in queues and rotas, what it held, its handles.
+        // Messages that crossed its link, its own requests, its places in queues and rotas, its deliveries, its handles.
         self.messages.lost(conn, out);
     }
 

@@ -13,7 +13,7 @@ use crate::jobs::{self, Consequence, Jobs, JobsInput};
 /// Jobs.
 impl Engine {
     /// Lets jobs do something.
-    pub(super) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::Context<'_>) -> R) -> R {
+    pub(super) fn with_jobs<R>(&mut self, work: impl FnOnce(&mut Jobs, &mut jobs::JobsContext<'_>) -> R) -> R {
         let elsewhere = self.bytes_elsewhere();
         self.messages.share_memory(elsewhere);
         let mut cx = self.messages.lend_to_jobs();
@@ -35,7 +35,7 @@ impl Engine {
         self.with_jobs(|jobs, cx| jobs.handle(cx, input, out));
     }
 
-    /// What follows for jobs from what just happened.
+    /// Consequences of the input for jobs.
     #[inline(never)]
     pub(super) fn work_off_jobs(&mut self, out: &mut impl Sink) {
         while self.jobs.is_due() {
@@ -66,7 +66,7 @@ impl Engine {
     /// Something happened to the gate of the archive.
     pub(super) fn tell_archive(&mut self, input: ArchiveInput, out: &mut impl Sink) {
         let (now, settings, peers) = self.messages.lend_to_archive();
-        let mut cx = archive::Context { now, settings, peers, jobs: &mut self.jobs };
+        let mut cx = archive::ArchiveContext { now, settings, peers, jobs: &mut self.jobs };
         self.archive.handle(&mut cx, input, out);
     }
 

@@ -35,7 +35,7 @@ pub struct Engine {
     archive: Archive,
     /// The broker's place in a ring; `None`: it has none.
     ring: Option<Box<Host>>,
-    /// What connections hold, as far as the engine was told.
+    /// Bytes in buffers of connections, as far as the engine was told.
     buffers: Buffers,
 }
 
@@ -64,7 +64,7 @@ impl Engine {
         &mut self.messages
     }
 
-    /// What follows from an input: for queues, then for the machines that depend on them, then for the disk.
+    /// Consequences of an input: for queues, then for the machines that depend on them, then for the disk.
     fn follow_up(&mut self, out: &mut impl Sink) {
         self.messages.work_off_agenda(out);
         self.messages.tell_job_workers(&mut self.jobs);
@@ -84,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// What an input does itself; what follows from it is on the agenda.
+    /// The direct effects of an input; its consequences are on the agenda.
     #[inline]
     fn take(&mut self, input: Input, out: &mut impl Sink) {
         match input {
@@ -110,8 +110,8 @@ impl Engine {
             Input::Request { conn, message } => self.with_memory().request(conn, message, out),
             Input::Broadcast { conn, broadcast } => self.with_memory().broadcast(conn, broadcast, out),
             Input::Send { conn, message } => self.with_memory().send(conn, message, out),
-            Input::Worker { conn, delivery, token, word } => {
-                self.messages.worker_says(conn, delivery, token, word, out)
+            Input::Worker { conn, delivery, token, message } => {
+                self.messages.worker_says(conn, delivery, token, message, out)
             }
             Input::Cancel { conn, seq } => self.messages.cancel_own(conn, seq, Code::Cancelled, out),
             Input::PeerClosing { conn } => self.messages.peer_closing(conn),
@@ -125,9 +125,9 @@ impl Engine {
             Input::DialFailed { target, code } => self.messages.dial_failed(target, code),
             Input::RoundTrip { conn, micros } => self.messages.round_trip(conn, micros),
             Input::Forwarded { conn, forward } => self.with_memory().forwarded(conn, *forward, out),
-            Input::Far { conn, seq, word } => self.messages.far_says(conn, seq, word, out),
+            Input::Far { conn, seq, message } => self.messages.far_says(conn, seq, message, out),
             Input::FarCancel { conn, seq, reason } => self.messages.far_cancelled(conn, seq, reason, out),
-            Input::Link { conn, word } => self.link_says(conn, *word, out),
+            Input::Link { conn, message } => self.link_says(conn, *message, out),
             Input::Ring { input } => self.ring(input, out),
             Input::Foreman { conn, event } => self.tell_jobs(JobsInput::Foreman { conn, event: *event }, out),
             Input::Drain { within_ms } => self.begin_drain(within_ms, out),
@@ -165,7 +165,7 @@ impl Engine {
     pub fn next_deadline(&self) -> Option<Mono> {
         let mut next = self.messages.next_deadline();
         let mut or_at = |at: Mono| next = Some(next.map_or(at, |next| next.min(at)));
-        if self.jobs.owes() {
+        if self.jobs.has_pending_writes() {
             or_at(self.messages.next_check());
         }
         if let Some(at) = self.jobs.next_deadline() {
@@ -178,8 +178,8 @@ impl Engine {
     }
 
     /// A neighbour says something over a link.
-    fn link_says(&mut self, conn: ConnId, word: LinkMessage, out: &mut impl Sink) {
-        if let Some(event) = self.with_memory().link_says(conn, word, out) {
+    fn link_says(&mut self, conn: ConnId, message: LinkMessage, out: &mut impl Sink) {
+        if let Some(event) = self.with_memory().link_says(conn, message, out) {
             self.topics.deliver(self.messages.now(), EventRef::from(&*event), out);
         }
     }
@@ -246,6 +246,11 @@ impl Engine {
     /// Whether something is on its way to the disk, or will be as soon as there is room.
     pub fn waits_for_disk(&self) -> bool {
         self.messages.waits_for_disk()
+    }
+
+    /// Whether a message is on its way to the disk, or will be as soon as there is room.
+    pub fn messages_wait_for_disk(&self) -> bool {
+        self.messages.messages_wait_for_disk()
     }
 
     /// Messages that end with the broker, because nothing but its memory holds them.

@@ -1,4 +1,4 @@
-//! What outlived the last run is taken back, at the start, before the first input.
+//! Takes stored records back, at the start, before the first input.
 
 use turno_proto::model::QueueName;
 use turno_proto::model::view::QueueSettings;
@@ -19,7 +19,7 @@ impl Engine {
     }
 
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
-    /// serials. One that was tried before is kept at hand, before all that only the store holds.
+    /// serials. One that was tried before stays in memory, before those that only the store holds.
     pub fn recover(&mut self, survivor: Survivor) {
         self.messages.recover(survivor);
     }

@@ -12,7 +12,7 @@ use crate::effect::{HostEffect, PeerEffect, Sink};
 use crate::ring::{Passed, PublicationRef, Relink, RingEffect, RingInput};
 
 impl Engine {
-    /// A publication of the ring came: as [`Input::Ring`] with that word, but nobody has to own it.
+    /// A publication of the ring came: as [`Input::Ring`] with that message, but nobody has to own it.
     ///
     /// [`Input::Ring`]: crate::Input::Ring
     pub fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, out: &mut impl Sink) {
@@ -99,7 +99,7 @@ impl Engine {
         match call {
             AdminCall::RingJoin { next, sid } => self.ring(RingInput::Join { next, sid }, out),
             AdminCall::RingLeave {} => self.ring(RingInput::Leave, out),
-            // Answered before the last words are written.
+            // Answered before the last frames are written.
             AdminCall::RingShutdown {} if self.is_local(conn) => self.ring(RingInput::Shutdown, out),
             AdminCall::RingShutdown {} => return Err(Code::NotLocal),
             _ => {}

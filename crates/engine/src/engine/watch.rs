@@ -6,7 +6,7 @@ use turno_proto::model::{ConnId, QueueName};
 use super::Engine;
 
 impl Engine {
-    /// What happened so far.
+    /// The counters since the start.
     pub const fn counters(&self) -> &Counters {
         self.messages.counters()
     }

@@ -4,7 +4,7 @@
 use turno_proto::model::job::{AfterWhen, JobId, JobState};
 
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::job::Job;
 use super::ranges::Ranges;
 use crate::effect::Sink;
@@ -51,7 +51,7 @@ impl Jobs {
     }
 
     /// A job has ended: those after it begin, or never will.
-    pub(super) fn before_ended(&mut self, cx: &mut Context<'_>, id: JobId, out: &mut impl Sink) {
+    pub(super) fn before_ended(&mut self, cx: &mut JobsContext<'_>, id: JobId, out: &mut impl Sink) {
         if let Some(mut job) = self.all.remove(&id) {
             // It needs nothing any more from those before it.
             self.unlink_after(&job);
@@ -79,7 +79,7 @@ impl Jobs {
     }
 
     /// Cancels a job that can never begin, once it is stored itself.
-    pub(super) fn doom_if_due(&mut self, cx: &mut Context<'_>, id: JobId, out: &mut impl Sink) {
+    pub(super) fn doom_if_due(&mut self, cx: &mut JobsContext<'_>, id: JobId, out: &mut impl Sink) {
         let Some(job) = self.get(id).filter(|job| job.storing.is_none()) else { return };
         let all = Ranges::up_to(job.spec.array.count);
         if self.doomed.remove(&id) {

@@ -1,5 +1,5 @@
 //! Tasks are ended before their time. Those that wait end once that is stored; those that run end when their worker says
-//! that it stops them, or is gone. Their slots come back once: with the worker's last word of them.
+//! that it stops them, or is gone. Their slots come back once: with the worker's report of their end.
 
 use turno_proto::model::job::{JobId, Numbers};
 use turno_proto::model::limits::{CANCELLED_RANGES_MAX, TASK_RANGES_MAX};
@@ -7,19 +7,19 @@ use turno_proto::model::{Code, ConnId};
 
 use super::JobThen;
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::ended::split;
 use super::event::ForemanOrder;
-use super::grace::Due;
 use super::job::{Ask, Outcome, Phase, Running, Stop};
 use super::ranges::Ranges;
+use super::timers::Due;
 use crate::effect::{Caller, Sink};
 
 /// A cancel on its way to the disk.
 #[derive(Debug)]
 pub(crate) struct Cancel {
     pub(super) job: JobId,
-    /// Who hears of it; `None`: the broker itself wants it.
+    /// The caller to answer; `None`: the broker itself wants it.
     caller: Option<Caller>,
     /// Tasks that waited.
     waited: Vec<(u32, u32)>,
@@ -31,7 +31,7 @@ impl Jobs {
     /// An admin cancels tasks of a job, by their numbers, or all.
     pub(super) fn cancel_job(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         caller: Caller,
         id: JobId,
         tasks: Option<&[(u32, u32)]>,
@@ -56,7 +56,7 @@ impl Jobs {
     /// Ends the tasks at these places, once that is stored.
     pub(super) fn cancel_places(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         id: JobId,
         asked: Ranges,
         caller: Option<Caller>,
@@ -65,7 +65,7 @@ impl Jobs {
         let now_unix_ms = cx.unix_ms();
         let job = self.all.get_mut(&id).expect("it was just found");
         let (mut waited, mut ran, mut delayed) = (Vec::new(), Vec::new(), Vec::new());
-        // What an earlier cancel or an end on its way to the disk says of them may be lost: it is said again.
+        // An earlier cancel or end that is on its way to the disk may be lost: it is written again.
         let mut unsure = !job.asking.is_empty();
         for (first, last) in asked.ranges() {
             unsure |= job.running.range(first..=last).next().is_some();
@@ -93,7 +93,7 @@ impl Jobs {
     }
 
     /// A cancel is stored.
-    pub(super) fn cancel_stored(&mut self, cx: &mut Context<'_>, cancel: Cancel, out: &mut impl Sink) {
+    pub(super) fn cancel_stored(&mut self, cx: &mut JobsContext<'_>, cancel: Cancel, out: &mut impl Sink) {
         let Cancel { job: id, caller, waited, ran } = cancel;
         let job = self.all.get_mut(&id).expect("a job that changes is not removed");
         job.asked_next();
@@ -113,7 +113,7 @@ impl Jobs {
     }
 
     /// A task that ran or was retried when it was cancelled, and may do something else now.
-    fn cancel_if_left(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+    fn cancel_if_left(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         let job = self.at(id);
         if job.running.contains_key(&place) {
             return self.stop_task(cx, id, place, Stop::Cancel, out);
@@ -144,7 +144,7 @@ impl Jobs {
             }
         }
         self.refresh(id);
-        self.pending_writes_jobs.insert(id);
+        self.unwritten_jobs.insert(id);
         match caller {
             Some(caller) => out.peer(caller.refused(code)),
             None => drop(self.doomed.insert(id)),
@@ -152,7 +152,14 @@ impl Jobs {
     }
 
     /// A running task shall end. Its worker is told, if it knows of the task.
-    pub(super) fn stop_task(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, stop: Stop, out: &mut impl Sink) {
+    pub(super) fn stop_task(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        id: JobId,
+        place: u32,
+        stop: Stop,
+        out: &mut impl Sink,
+    ) {
         let running = self.at(id).running.get_mut(&place).expect("it runs");
         if running.stop == Some(Stop::Cancel) {
             return;
@@ -184,7 +191,13 @@ impl Jobs {
     }
 
     /// OK to a CANCEL: the task is over, its process may not be (S4.56).
-    pub(super) fn cancel_confirmed(&mut self, cx: &mut Context<'_>, conn: ConnId, cancel: u64, out: &mut impl Sink) {
+    pub(super) fn cancel_confirmed(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        conn: ConnId,
+        cancel: u64,
+        out: &mut impl Sink,
+    ) {
         let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
         if running.ending.is_none() && running.stop == Some(Stop::Cancel) {
             self.end_cancelled(cx, id, place, true, out);
@@ -192,7 +205,13 @@ impl Jobs {
     }
 
     /// ERROR to a CANCEL: there is no such task, and so it takes no slots (S4.61).
-    pub(super) fn nothing_to_cancel(&mut self, cx: &mut Context<'_>, conn: ConnId, cancel: u64, out: &mut impl Sink) {
+    pub(super) fn nothing_to_cancel(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        conn: ConnId,
+        cancel: u64,
+        out: &mut impl Sink,
+    ) {
         let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
         match (&mut running.ending, running.stop) {
             (Some(ending), _) => ending.keeps_slots = false,

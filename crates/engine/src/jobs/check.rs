@@ -6,11 +6,11 @@ use turno_proto::model::ConnId;
 use turno_proto::model::job::JobId;
 
 use super::Jobs;
-use super::grace::Due;
 use super::job::{Job, Phase};
 use super::job_worker::JobWorker;
 use super::labels::has_all;
 use super::submit::bytes_of;
+use super::timers::Due;
 use crate::messages::workers::peer::Peers;
 use crate::settings::Settings;
 
@@ -61,7 +61,7 @@ impl Jobs {
             let job = self.get(id).expect("earlier attempts are those of a job that is there");
             assert!(place < job.spec.array.count, "job {id}: task {place} had attempts, and is there");
         }
-        assert_eq!(timers, self.timers, "timers are those of tasks, hands and the disk");
+        assert_eq!(timers, self.timers, "timers are those of tasks, job workers and the disk");
         self.check_job_workers(peers);
         self.check_no_task_waits_beside_a_free_slot(draining);
         let mirrored: BTreeSet<_> = self.waiters.iter().map(|(job, conn, seq)| (*conn, *job, *seq)).collect();
@@ -122,7 +122,7 @@ impl Jobs {
         assert_eq!(job.has_ended(), job.ended_unix_ms.is_some(), "job {id}: its end has a time");
     }
 
-    /// What of a job is on the disk as a whole.
+    /// Checks which parts of a job are on the disk as a whole.
     fn check_places(&self, job: &Job, stores: bool) {
         for (chunk, ended, written) in job.ended.chunks() {
             let (first, last) = job.chunk_places(chunk);
@@ -148,7 +148,11 @@ impl Jobs {
             let rooms =
                 job_workers().filter(|(conn, _)| !is_kept(conn) && self.job_worker_room(peers, **conn) > 0).count();
             let open = job_workers().filter(|(conn, _)| self.is_open(peers, **conn)).count();
-            assert_eq!((rooms, open), pool.shown_len(), "hands are shown as they are to jobs that need {labels:?}");
+            assert_eq!(
+                (rooms, open),
+                pool.shown_len(),
+                "job workers are shown as they are to jobs that need {labels:?}"
+            );
             let known =
                 |job_worker: &JobWorker| labels.is_empty() || job_worker.pools.iter().any(|pool| **pool == *labels);
             assert!(job_workers().all(|(_, job_worker)| known(job_worker)), "a job worker knows its pools");
@@ -180,7 +184,7 @@ impl Jobs {
                 }
             }
         }
-        assert_eq!(keys, self.job_workers.by_key, "hands are known by their ids");
+        assert_eq!(keys, self.job_workers.by_key, "job workers are known by their ids");
         if let Some((job, conn)) = self.reserved {
             assert!(self.is_open(peers, conn), "a job worker that is kept free is open to work");
             let width = self.get(job).map_or(0, |job| job.spec.slots);

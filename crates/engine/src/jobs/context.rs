@@ -20,9 +20,9 @@ use crate::messages::disk::persist::Persist;
 use crate::messages::workers::peer::{Peers, Worker};
 use crate::settings::Settings;
 
-/// What jobs may use for one call.
+/// The parts of the broker that jobs borrow for one call.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct JobsContext<'a> {
     pub(super) now: Mono,
     pub(super) settings: &'a Settings,
     /// The broker hands out nothing.
@@ -34,7 +34,7 @@ pub(crate) struct Context<'a> {
     consequences: Vec<Consequence>,
 }
 
-/// What follows elsewhere, in the order in which it came about.
+/// A consequence for another machine, in the order in which it came about.
 #[derive(Debug)]
 pub(crate) enum Consequence {
     /// A native connection has less room: its paired connection took slots.
@@ -49,7 +49,7 @@ pub(crate) enum Consequence {
     Late,
 }
 
-impl<'a> Context<'a> {
+impl<'a> JobsContext<'a> {
     pub(crate) const fn new(
         now: Mono,
         settings: &'a Settings,
@@ -61,7 +61,7 @@ impl<'a> Context<'a> {
         Self { now, settings, draining, memory_free, peers, durable, consequences: Vec::new() }
     }
 
-    /// What is to be done elsewhere now.
+    /// The consequences for other machines.
     pub(crate) fn into_consequences(self) -> Vec<Consequence> {
         self.consequences
     }
@@ -71,8 +71,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What is known.
-impl Context<'_> {
+/// Questions about connections and settings.
+impl JobsContext<'_> {
     pub(super) fn unix_ms(&self) -> u64 {
         self.settings.unix_ms(self.now)
     }
@@ -92,7 +92,7 @@ impl Context<'_> {
 }
 
 /// Workers.
-impl Context<'_> {
+impl JobsContext<'_> {
     /// A foreman's connection is there.
     pub(super) fn connected(&mut self, conn: ConnId, address: String) {
         self.peers.insert_job_worker(conn, address);
@@ -146,8 +146,8 @@ impl Context<'_> {
     }
 }
 
-/// The disk.
-impl Context<'_> {
+/// Access to the disk.
+impl JobsContext<'_> {
     /// Part of what this call stores.
     pub(super) fn note(&mut self, op: Persist) {
         self.durable.note(op);

@@ -1,4 +1,4 @@
-//! What is stored of jobs before anyone is told, what goes on then, and what is tried again when the disk refuses.
+//! Records of jobs: stored before anyone is told, and written again when the disk refuses.
 //!
 //! Starts and ends are small records of their own; once all tasks of a chunk have ended, one record takes their place.
 
@@ -7,7 +7,7 @@ use turno_proto::model::{Code, ConnId};
 
 use super::Jobs;
 use super::cancel::Cancel;
-use super::context::Context;
+use super::context::JobsContext;
 use super::ended::split;
 use super::ranges::Ranges;
 use super::record::{TaskRecord, Tried};
@@ -29,7 +29,7 @@ pub(crate) struct Written {
     before: bool,
 }
 
-/// What goes on once something about jobs is stored.
+/// The step that waits for a record of a job.
 #[derive(Debug)]
 pub(crate) enum JobThen {
     Submitted { job: JobId },
@@ -45,7 +45,7 @@ pub(crate) enum JobThen {
 
 impl Jobs {
     /// Goes on once all that this input changes is stored; at once if nothing is stored at all.
-    pub(super) fn once_stored(&mut self, cx: &mut Context<'_>, then: JobThen, out: &mut impl Sink) {
+    pub(super) fn once_stored(&mut self, cx: &mut JobsContext<'_>, then: JobThen, out: &mut impl Sink) {
         if cx.stores() {
             cx.wait(then);
         } else {
@@ -53,7 +53,7 @@ impl Jobs {
         }
     }
 
-    pub(super) fn job_stored(&mut self, cx: &mut Context<'_>, then: JobThen, out: &mut impl Sink) {
+    pub(super) fn job_stored(&mut self, cx: &mut JobsContext<'_>, then: JobThen, out: &mut impl Sink) {
         match then {
             JobThen::Submitted { job } => self.submit_stored(cx, job, out),
             JobThen::Hold { job, caller } => self.hold_stored(cx, job, caller, out),
@@ -70,7 +70,7 @@ impl Jobs {
         }
     }
 
-    pub(super) fn job_not_stored(&mut self, cx: &mut Context<'_>, then: JobThen, code: Code, out: &mut impl Sink) {
+    pub(super) fn job_not_stored(&mut self, cx: &mut JobsContext<'_>, then: JobThen, code: Code, out: &mut impl Sink) {
         match then {
             JobThen::Submitted { job } => self.submit_not_stored(cx, job, code, out),
             JobThen::Hold { job, caller } => self.hold_not_stored(job, caller, code, out),
@@ -79,26 +79,26 @@ impl Jobs {
             JobThen::Removed { job, caller } => self.removal_not_stored(cx, job, caller, code, out),
             JobThen::Offer { conn, offer } => self.offer_not_stored(cx, conn, offer, out),
             JobThen::Ended { job, place } => {
-                self.pending_writes_ends.insert((job, place));
+                self.unwritten_ends.insert((job, place));
             }
             JobThen::Chunks(chunks) => self.chunks_not_stored(cx, chunks),
             JobThen::Rewritten { job } => {
                 if self.all.contains_key(&job) {
-                    self.pending_writes_jobs.insert(job);
+                    self.unwritten_jobs.insert(job);
                 }
             }
         }
     }
 
     /// Tries again what the disk refused, once a second.
-    pub(super) fn pay_jobs(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
-        for (job, place) in std::mem::take(&mut self.pending_writes_ends) {
+    pub(super) fn pay_jobs(&mut self, cx: &mut JobsContext<'_>, out: &mut impl Sink) {
+        for (job, place) in std::mem::take(&mut self.unwritten_ends) {
             self.store_ending(cx, job, place, out);
         }
         let is_left = |job: &JobId| !self.all[job].removing;
-        let pending_writes: Vec<JobId> = self.pending_writes_jobs.iter().copied().filter(is_left).collect();
+        let pending_writes: Vec<JobId> = self.unwritten_jobs.iter().copied().filter(is_left).collect();
         for job in pending_writes {
-            self.pending_writes_jobs.remove(&job);
+            self.unwritten_jobs.remove(&job);
             self.store_job(cx, job);
             self.once_stored(cx, JobThen::Rewritten { job }, out);
         }
@@ -108,7 +108,7 @@ impl Jobs {
     }
 
     /// Writes a task down.
-    pub(super) fn store_task(&mut self, cx: &mut Context<'_>, job: JobId, place: u32, record: TaskRecord) {
+    pub(super) fn store_task(&mut self, cx: &mut JobsContext<'_>, job: JobId, place: u32, record: TaskRecord) {
         if cx.stores() {
             self.at(job).stored.insert(place);
             cx.note(Persist::SetTask { job, place, record: Box::new(record) });
@@ -117,7 +117,7 @@ impl Jobs {
 
     /// Writes down that a task which was offered or lost waits again. Nobody waits for that: until it is stored, a
     /// restarted broker would give its worker the time to tell that it has it.
-    pub(super) fn store_waiting(&mut self, cx: &mut Context<'_>, id: JobId, place: u32) {
+    pub(super) fn store_waiting(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32) {
         if !cx.stores() || !self.at(id).waiting.contains(place) {
             return;
         }
@@ -132,7 +132,7 @@ impl Jobs {
     }
 
     /// Writes a job down.
-    pub(super) fn store_job(&mut self, cx: &mut Context<'_>, id: JobId) {
+    pub(super) fn store_job(&mut self, cx: &mut JobsContext<'_>, id: JobId) {
         if cx.stores() {
             let record = Box::new(self.at(id).record());
             cx.note(Persist::SetJob { job: id, record });
@@ -140,7 +140,7 @@ impl Jobs {
     }
 
     /// Writes the items of a job down, once: they do not change.
-    pub(super) fn store_items(&mut self, cx: &mut Context<'_>, id: JobId) {
+    pub(super) fn store_items(&mut self, cx: &mut JobsContext<'_>, id: JobId) {
         let items = self.at(id).spec.items.clone();
         if cx.stores() && !items.is_empty() {
             cx.note(Persist::SetItems { job: id, items });
@@ -148,7 +148,7 @@ impl Jobs {
     }
 
     /// All tasks of a chunk may have ended.
-    pub(super) fn note_full(&mut self, cx: &mut Context<'_>, id: JobId, chunk: u32) {
+    pub(super) fn note_full(&mut self, cx: &mut JobsContext<'_>, id: JobId, chunk: u32) {
         let job = &self.all[&id];
         if cx.stores() && job.is_worth_writing(chunk) {
             self.full.insert((id, chunk));
@@ -157,7 +157,7 @@ impl Jobs {
     }
 
     /// All tasks of a job may have ended.
-    pub(super) fn note_end(&mut self, cx: &mut Context<'_>, id: JobId) {
+    pub(super) fn note_end(&mut self, cx: &mut JobsContext<'_>, id: JobId) {
         let now_unix_ms = cx.unix_ms();
         let job = self.at(id);
         if job.has_ended() && job.ended_unix_ms.is_none() {
@@ -170,7 +170,7 @@ impl Jobs {
     }
 
     /// Brings chunks that have ended together on the disk: one record for all tasks of each.
-    pub(super) fn write_chunks(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn write_chunks(&mut self, cx: &mut JobsContext<'_>) {
         if self.writing || self.disk_until.is_some() || self.full.is_empty() {
             return;
         }
@@ -194,13 +194,13 @@ impl Jobs {
         cx.wait(JobThen::Chunks(written));
     }
 
-    fn unset_tasks(&mut self, cx: &mut Context<'_>, job: JobId, tasks: &[(u32, u32)]) {
+    fn unset_tasks(&mut self, cx: &mut JobsContext<'_>, job: JobId, tasks: &[(u32, u32)]) {
         for place in tasks.iter().flat_map(|(first, last)| *first..=*last) {
             cx.note(Persist::UnsetTask { job, place });
         }
     }
 
-    fn chunks_not_stored(&mut self, cx: &mut Context<'_>, chunks: Vec<Written>) {
+    fn chunks_not_stored(&mut self, cx: &mut JobsContext<'_>, chunks: Vec<Written>) {
         self.writing = false;
         self.pause_for_disk(cx);
         for Written { job: id, chunk, tasks, before } in chunks {

@@ -10,11 +10,11 @@ use super::record::{CHUNK_TASKS, ChunkRecord, ShortEnd, TaskEnd};
 
 /// The ends of a job's tasks.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct EndedTasks {
     chunks: BTreeMap<u32, Chunk>,
     workers: Vec<Arc<str>>,
     worker_numbers: BTreeMap<Arc<str>, u16>,
-    /// What workers said of failures, by place.
+    /// Texts of failures, by place.
     statuses: BTreeMap<u32, Arc<str>>,
     pub(super) finished: u32,
     pub(super) failed: u32,
@@ -38,7 +38,7 @@ pub(super) const fn split(place: u32) -> (u32, usize) {
     (place / CHUNK_TASKS, (place % CHUNK_TASKS) as usize)
 }
 
-impl Ended {
+impl EndedTasks {
     pub(super) fn len(&self) -> u32 {
         self.finished + self.failed + self.cancelled
     }

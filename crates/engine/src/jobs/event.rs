@@ -1,4 +1,4 @@
-//! What a foreman's worker says, and what it is told. The shell makes frames of document 004 of it.
+//! Events of a job worker, and effects for it. The shell makes frames of document 004 of them.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub enum ForemanEvent {
 /// A worker tells who it is and what it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// What it is known by over its connections.
+    /// The id of the worker, the same over all its connections.
     pub id: Option<String>,
     /// For people.
     pub name: String,
@@ -55,14 +55,14 @@ pub struct Hello {
     pub slots: u16,
     /// The tasks it runs.
     pub running: Vec<RunningTask>,
-    /// What it has that others may not.
+    /// Labels of the worker.
     pub labels: Vec<(String, String)>,
 }
 
 /// A task that a worker says it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunningTask {
-    /// The job.
+    /// The number of the job.
     pub job: JobId,
     /// The number of the task.
     pub task: u32,
@@ -73,9 +73,9 @@ pub struct RunningTask {
 /// How an attempt went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// What the answer names.
+    /// The number that the answer repeats.
     pub request: u32,
-    /// The job.
+    /// The number of the job.
     pub job: JobId,
     /// The number of the task.
     pub task: u32,
@@ -85,15 +85,15 @@ pub struct Update {
     pub success: bool,
     /// It was ended for its worker's reasons: it has not failed.
     pub given_back: bool,
-    /// What its program returned.
+    /// The exit status of its program.
     pub exit_code: Option<i32>,
-    /// What ended its program.
+    /// The signal that ended its program.
     pub signal: Option<i32>,
-    /// What else there is to say.
+    /// A text about the end.
     pub status: String,
     /// When the program began, in Unix milliseconds.
     pub started_unix_ms: Option<u64>,
-    /// When it ended.
+    /// When the attempt ended.
     pub ended_unix_ms: Option<u64>,
 }
 
@@ -102,9 +102,9 @@ pub struct Update {
 pub enum ForemanOrder {
     /// JOB: all of these, or none. Answered by [`ForemanEvent::Accepted`] or [`ForemanEvent::Refused`].
     Offer {
-        /// What the answer names.
+        /// The number that the answer repeats.
         offer: u64,
-        /// The tasks.
+        /// The offered tasks.
         tasks: Vec<OfferedTask>,
     },
     /// OK to an UPDATE: what it said is stored.
@@ -119,9 +119,9 @@ pub enum ForemanOrder {
     },
     /// CANCEL of one task. Answered by [`ForemanEvent::Cancelled`] or [`ForemanEvent::NoSuchJob`].
     Cancel {
-        /// What the answer names.
+        /// The number that the answer repeats.
         cancel: u64,
-        /// The job.
+        /// The number of the job.
         job: JobId,
         /// The number of the task.
         task: u32,
@@ -132,7 +132,7 @@ pub enum ForemanOrder {
     StopNow,
     /// The connection is to end.
     Close {
-        /// Why.
+        /// The reason of the refusal.
         code: Code,
     },
 }
@@ -140,9 +140,9 @@ pub enum ForemanOrder {
 /// A task that a worker may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedTask {
-    /// Its job.
+    /// The number of the job.
     pub job: JobId,
-    /// Its number.
+    /// The number of the task within its job.
     pub task: u32,
     /// From 1 on. No two workers ever have the same attempt of a task, unless the first refused it.
     pub attempt: u32,
@@ -154,7 +154,7 @@ pub struct OfferedTask {
     pub name: Arc<str>,
     /// Tasks of the job.
     pub count: u32,
-    /// What to do.
+    /// The command, as the submitter wrote it.
     pub work: Bytes,
     /// The items of its job; empty if there are none.
     pub items: Bytes,

@@ -9,7 +9,7 @@ use turno_proto::model::view::Because;
 use turno_proto::model::{Code, ConnId, Seconds};
 
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::job::{Job, Phase, Running, Stop};
 use super::labels::{Labels, has_all};
 use super::order::Turn;
@@ -60,14 +60,14 @@ impl Jobs {
         before.filter(fits).map(|other| u64::from(other.waiting.len())).sum()
     }
 
-    /// Jobs that something can be started of, and whose tasks some hand could take.
+    /// Jobs with tasks to start that some job worker could take.
     fn turns(&self) -> impl Iterator<Item = Turn> {
         self.pools.live().flat_map(|pool| pool.order.turns(pool.largest()))
     }
 }
 
 impl Jobs {
-    pub(super) fn explain_task(&self, cx: &Context<'_>, id: JobId, task: Option<u32>) -> Result<AdminAnswer, Code> {
+    pub(super) fn explain_task(&self, cx: &JobsContext<'_>, id: JobId, task: Option<u32>) -> Result<AdminAnswer, Code> {
         let job = self.find_job(id)?;
         let place = match task {
             Some(number) => job.spec.numbers().place_of(number).ok_or(Code::NotFound)?,
@@ -82,7 +82,7 @@ impl Jobs {
     }
 
     /// Why a task is where it is, with what holds up the job.
-    fn task_reason(&self, cx: &Context<'_>, job: &Job, place: u32, of_job: Option<&JobReason>) -> TaskReason {
+    fn task_reason(&self, cx: &JobsContext<'_>, job: &Job, place: u32, of_job: Option<&JobReason>) -> TaskReason {
         if let Some(running) = job.running.get(&place) {
             return self.running_reason(cx, running);
         }
@@ -110,7 +110,7 @@ impl Jobs {
             .map(|job_worker| job_worker.name.to_string())
     }
 
-    fn running_reason(&self, cx: &Context<'_>, running: &Running) -> TaskReason {
+    fn running_reason(&self, cx: &JobsContext<'_>, running: &Running) -> TaskReason {
         let worker = running.worker.to_string();
         if running.ending.is_some() {
             return TaskReason::Ending { worker };
@@ -132,7 +132,7 @@ impl Jobs {
     }
 
     /// Why a task that waits does. As long as one may be started, it is what holds up the job.
-    fn waiting_reason(&self, cx: &Context<'_>, job: &Job, place: u32, of_job: Option<&JobReason>) -> JobReason {
+    fn waiting_reason(&self, cx: &JobsContext<'_>, job: &Job, place: u32, of_job: Option<&JobReason>) -> JobReason {
         if let Some(reason) = self.barred(cx, job) {
             return reason;
         }
@@ -143,7 +143,7 @@ impl Jobs {
     }
 
     /// Why nothing of it is started.
-    pub(super) fn reason_of(&self, cx: &Context<'_>, job: &Job, look: Look) -> Option<JobReason> {
+    pub(super) fn reason_of(&self, cx: &JobsContext<'_>, job: &Job, look: Look) -> Option<JobReason> {
         if job.has_ended() {
             return too_many_failures(job).or_else(|| missed(job));
         }
@@ -157,8 +157,8 @@ impl Jobs {
         self.unplaced(cx, job, look)
     }
 
-    /// What holds up all tasks of a job, anyone who is there to take them.
-    fn barred(&self, cx: &Context<'_>, job: &Job) -> Option<JobReason> {
+    /// The reason that holds up all tasks of a job, whichever job workers are there.
+    fn barred(&self, cx: &JobsContext<'_>, job: &Job) -> Option<JobReason> {
         if let Some(reason) = too_many_failures(job).or_else(|| missed(job)) {
             return Some(reason);
         }
@@ -179,7 +179,7 @@ impl Jobs {
     }
 
     /// Why a job whose task could be started has nobody for it.
-    fn unplaced(&self, cx: &Context<'_>, job: &Job, look: Look) -> Option<JobReason> {
+    fn unplaced(&self, cx: &JobsContext<'_>, job: &Job, look: Look) -> Option<JobReason> {
         if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
             return Some(JobReason::MaxParallel { max });
         }
@@ -212,8 +212,8 @@ impl Jobs {
         Some(JobReason::Busy { slots, ahead })
     }
 
-    /// Some hand has room for a task of it, and is not to be had.
-    fn room_elsewhere(&self, cx: &Context<'_>, job: &Job, job_workers: &[ConnId]) -> Option<JobReason> {
+    /// Some job worker has room for a task of it, but is reserved or not open to work.
+    fn room_elsewhere(&self, cx: &JobsContext<'_>, job: &Job, job_workers: &[ConnId]) -> Option<JobReason> {
         let room = |conn: &ConnId| cx.worker(*conn).map_or(0, Worker::room);
         let roomy = || job_workers.iter().filter(|conn| room(conn) >= u32::from(job.spec.slots));
         if let Some((other, kept)) = self.reserved
@@ -228,7 +228,7 @@ impl Jobs {
     }
 
     /// The job workers that are open to work and may have tasks of that job.
-    fn job_workers_for(&self, cx: &Context<'_>, job: &Job) -> Vec<ConnId> {
+    fn job_workers_for(&self, cx: &JobsContext<'_>, job: &Job) -> Vec<ConnId> {
         match self.pools.get(&job.labels) {
             Some(pool) => pool.open().collect(),
             // Nothing of it can be started, so that nobody looked for them.
@@ -241,7 +241,7 @@ impl Jobs {
     }
 
     /// Slots of the largest of them.
-    fn largest_for(&self, cx: &Context<'_>, job: &Job) -> u32 {
+    fn largest_for(&self, cx: &JobsContext<'_>, job: &Job) -> u32 {
         match self.pools.get(&job.labels) {
             Some(pool) => pool.largest(),
             None => {
@@ -250,7 +250,7 @@ impl Jobs {
         }
     }
 
-    fn slots_of_job_worker(&self, cx: &Context<'_>, conn: ConnId) -> u32 {
+    fn slots_of_job_worker(&self, cx: &JobsContext<'_>, conn: ConnId) -> u32 {
         cx.worker(conn).map_or(0, |worker| worker.slots().as_count())
     }
 }

@@ -4,7 +4,7 @@
 use turno_proto::model::job::JobId;
 
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::job::{Ask, Job};
 use super::ranges::Ranges;
 use crate::effect::Sink;
@@ -24,7 +24,7 @@ impl Job {
 
 impl Jobs {
     /// A task has ended: if it was one failure too many, the rest ends as well.
-    pub(super) fn end_after_failures(&mut self, cx: &mut Context<'_>, id: JobId, out: &mut impl Sink) {
+    pub(super) fn end_after_failures(&mut self, cx: &mut JobsContext<'_>, id: JobId, out: &mut impl Sink) {
         let job = &self.all[&id];
         if job.has_too_many_failures() && !job.has_ended() && !job.is_cancelled_as_a_whole() {
             let all = Ranges::up_to(job.spec.array.count);
@@ -33,7 +33,7 @@ impl Jobs {
     }
 
     /// The last run may have ended between the failure and the cancel.
-    pub(super) fn recover_failures(&mut self, cx: &mut Context<'_>, id: JobId) {
+    pub(super) fn recover_failures(&mut self, cx: &mut JobsContext<'_>, id: JobId) {
         let now_unix_ms = cx.unix_ms();
         let job = self.at(id);
         if job.has_too_many_failures() && !job.has_ended() && !job.is_cancelled_as_a_whole() {

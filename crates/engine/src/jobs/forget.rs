@@ -5,14 +5,14 @@ use turno_proto::model::job::JobId;
 use turno_proto::model::limits::{FORGET_AGAIN_MS, FORGET_MAX, PORTION_PAUSE_MS};
 
 use super::Jobs;
-use super::context::Context;
-use super::grace::Due;
+use super::context::JobsContext;
 use super::job::Job;
+use super::timers::Due;
 use crate::effect::Sink;
 
 impl Jobs {
     /// A job has ended, now or in an earlier run.
-    pub(super) fn keep_for_a_while(&mut self, cx: &mut Context<'_>, id: JobId) {
+    pub(super) fn keep_for_a_while(&mut self, cx: &mut JobsContext<'_>, id: JobId) {
         let ended = self.get(id).and_then(|job| job.ended_unix_ms);
         if let Some(ended) = ended.filter(|_| cx.settings.keep_finished_ms.is_some()) {
             self.ended.insert((ended, id));
@@ -21,7 +21,7 @@ impl Jobs {
     }
 
     /// It is not among those that have ended any more.
-    pub(super) fn forget_end(&mut self, cx: &mut Context<'_>, job: &Job) {
+    pub(super) fn forget_end(&mut self, cx: &mut JobsContext<'_>, job: &Job) {
         if let Some(ended) = job.ended_unix_ms
             && self.ended.remove(&(ended, job.id))
         {
@@ -30,7 +30,7 @@ impl Jobs {
     }
 
     /// Removes those whose time is over, a portion at a time.
-    pub(super) fn forget_jobs(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
+    pub(super) fn forget_jobs(&mut self, cx: &mut JobsContext<'_>, out: &mut impl Sink) {
         self.forget_at = None;
         let is_due = |ended: u64| self.forget_due(cx, ended).is_some_and(|at| at <= cx.now);
         let due = self.ended.iter().take_while(|(ended, _)| is_due(*ended)).filter(|(_, id)| !self.is_going(*id));
@@ -54,7 +54,7 @@ impl Jobs {
     }
 
     /// The disk refused to forget something.
-    pub(super) fn forget_later(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn forget_later(&mut self, cx: &mut JobsContext<'_>) {
         self.forget_after = Some(cx.now.plus_millis(FORGET_AGAIN_MS));
         self.set_forget_timer(cx);
     }
@@ -64,13 +64,13 @@ impl Jobs {
         self.get(id).is_some_and(|job| job.removing)
     }
 
-    fn forget_due(&self, cx: &Context<'_>, ended_unix_ms: u64) -> Option<Mono> {
+    fn forget_due(&self, cx: &JobsContext<'_>, ended_unix_ms: u64) -> Option<Mono> {
         let keep = cx.settings.keep_finished_ms?;
         Some(cx.settings.mono(ended_unix_ms.saturating_add(keep)))
     }
 
     /// The next moment when something may be forgotten.
-    fn set_forget_timer(&mut self, cx: &mut Context<'_>) {
+    fn set_forget_timer(&mut self, cx: &mut JobsContext<'_>) {
         let first = self.ended.iter().find(|(_, id)| !self.is_going(*id));
         let due = first.and_then(|(ended, _)| self.forget_due(cx, *ended));
         let at = due.map(|due| self.forget_after.map_or(due, |after| due.max(after)));

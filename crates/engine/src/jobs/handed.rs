@@ -1,4 +1,4 @@
-//! What workers handed in of their tasks: counted, so that none can hand in more than its share.
+//! Bytes that workers handed in for their tasks: counted, so that none can hand in more than its share.
 
 use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobSpec};
@@ -6,7 +6,7 @@ use turno_proto::model::job::{JobId, JobSpec};
 use super::Jobs;
 use super::job::Phase;
 
-/// What was handed in of one attempt.
+/// Bytes and files that were handed in for one attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandedIn {
     /// Bytes of output.

@@ -1,29 +1,24 @@
-//! Who a worker is and which tasks it has: the foreman's books and the worker's are brought together (S4.70, S4.76,
-//! S4.77). And what happens to its tasks when it is lost.
+//! HELLO: the identity of a worker and its tasks. The foreman's account and the worker's are compared (S4.70, S4.76,
+//! S4.77).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use turno_proto::model::job::{JobId, TaskState};
-use turno_proto::model::limits::{
-    FOREMAN_PROCS_MAX, PEER_NAME_BYTES_MAX, RESIZED_WORKERS_MAX, TASK_LOSSES_MAX, TASK_UNNAMED_MS,
-};
+use turno_proto::model::job::JobId;
+use turno_proto::model::limits::{FOREMAN_PROCS_MAX, PEER_NAME_BYTES_MAX, RESIZED_WORKERS_MAX, TASK_UNNAMED_MS};
 use turno_proto::model::{Code, ConnId, Slots};
 
 use super::Jobs;
-use super::context::{Consequence, Context};
+use super::context::{Consequence, JobsContext};
 use super::event::{ForemanOrder, Hello, RunningTask};
-use super::grace::Due;
 use super::job::{Phase, Stop};
 use super::job_worker::Held;
 use super::labels::labels_of_job_worker;
-use super::record::TaskEnd;
-use super::update::{GIVEN_BACK, WORKER_LOST, end_of};
 use crate::effect::Sink;
 
 impl Jobs {
     /// HELLO: the job worker is a worker from now on; again on the same connection it says anew what it is.
-    pub(super) fn hello(&mut self, cx: &mut Context<'_>, conn: ConnId, hello: Hello, out: &mut impl Sink) {
+    pub(super) fn hello(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, hello: Hello, out: &mut impl Sink) {
         let Hello { id, name, slots, running, labels } = hello;
         if slots > FOREMAN_PROCS_MAX {
             return self.close_job_worker(cx, conn, Code::BadSlots, out);
@@ -44,7 +39,7 @@ impl Jobs {
 
     fn enlist_job_worker(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         conn: ConnId,
         id: Option<Arc<str>>,
         name: &Arc<str>,
@@ -74,11 +69,11 @@ impl Jobs {
         }
     }
 
-    /// What the worker lists and should have stays with it; anything else it is told to stop. Returns what it rightly
-    /// lists.
+    /// Listed tasks that the worker should have stay with it; it is told to stop the others. Returns the tasks that it
+    /// lists rightly.
     fn reconcile(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         conn: ConnId,
         running: &[RunningTask],
         out: &mut impl Sink,
@@ -119,7 +114,7 @@ impl Jobs {
     }
 
     /// The task takes slots of that job worker, also if it has more than it says: it runs there.
-    fn rebind(&mut self, cx: &mut Context<'_>, conn: ConnId, id: JobId, place: u32) {
+    fn rebind(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, id: JobId, place: u32) {
         let job = self.all.get_mut(&id).expect("it was just found");
         let running = job.running.get_mut(&place).expect("it was just found");
         if running.conn.is_some() {
@@ -134,15 +129,15 @@ impl Jobs {
             .held
             .insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
         cx.take_over(conn, slots);
-        // It may have begun without a word: its connection was lost before it could accept the task.
+        // It may have begun without an answer: its connection was lost before it could accept the task.
         self.begin_time(cx, id, place);
     }
 
-    /// What the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none comes, it
-    /// is lost.
+    /// A task that the worker should have and does not list has ended, and an UPDATE of it may be on its way; if none
+    /// comes, the task is lost.
     fn expect_unlisted(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         conn: ConnId,
         running: &[RunningTask],
         listed: &BTreeSet<(JobId, u32)>,
@@ -192,94 +187,16 @@ impl Jobs {
     }
 
     /// The connection is to end, and its worker counts as gone.
-    fn close_job_worker(&mut self, cx: &mut Context<'_>, conn: ConnId, code: Code, out: &mut impl Sink) {
+    fn close_job_worker(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, code: Code, out: &mut impl Sink) {
         Self::order(conn, ForemanOrder::Close { code }, out);
         self.lose_job_worker(cx, conn, out);
         cx.dismiss(conn);
     }
 
-    /// The job worker is gone. What it had may still run there: it stays as it is for a while (S4.76).
-    pub(super) fn lose_job_worker(&mut self, cx: &mut Context<'_>, conn: ConnId, out: &mut impl Sink) {
-        if self.reserved.is_some_and(|(_, kept)| kept == conn) {
-            self.reserved = None;
-        }
-        if !self.is_job_worker(conn) {
-            return;
-        }
-        self.part(cx, conn);
-        self.hide(conn);
-        let Some(job_worker) = self.job_workers.by_conn.remove(&conn) else { return };
-        self.due = true;
-        if job_worker.has_id {
-            self.job_workers.by_key.remove(&job_worker.key);
-        }
-        if let Some(until) = job_worker.paused {
-            self.timers.remove(&(until, Due::Pause(conn)));
-        }
-        for ((id, place), Held { attempt, .. }) in job_worker.held {
-            let Some(running) = self.running_at(conn, id, place, attempt) else {
-                self.may_start_again((id, place));
-                continue;
-            };
-            running.conn = None;
-            let (phase, stop, is_ending) = (running.phase, running.stop, running.ending.is_some());
-            match (phase, stop) {
-                (Phase::Storing, _) => {
-                    self.take_back(cx, id, place, out);
-                    self.store_waiting(cx, id, place);
-                }
-                _ if is_ending => {}
-                (_, Some(Stop::Cancel)) => self.end_cancelled(cx, id, place, false, out),
-                (_, Some(Stop::TimeLimit)) => self.attempt_failed(cx, id, place, None, out),
-                _ if job_worker.ends_now => self.gave_up(cx, id, place),
-                _ => self.set_gone(id, place, Some(cx.now.plus_millis(cx.settings.task_grace_ms))),
-            }
-        }
-    }
-
-    /// The broker itself ended the worker of that task: another attempt, and nobody failed.
-    fn gave_up(&mut self, cx: &mut Context<'_>, id: JobId, place: u32) {
-        let job = self.at(id);
-        let attempt = job.running[&place].attempt;
-        job.tried.entry(place).or_default().attempt = attempt;
-        self.remember_attempt(cx, id, place, TaskState::Cancelled, GIVEN_BACK);
-        self.task_waits_again(id, place, None);
-        self.store_waiting(cx, id, place);
-    }
-
-    /// A task's worker did not come back, or does not know of the task.
-    pub(super) fn lose(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
-        self.free_slots(cx, id, place);
-        let job = self.at(id);
-        let running = &job.running[&place];
-        let (attempt, stop) = (running.attempt, running.stop);
-        match stop {
-            Some(Stop::Cancel) => return self.end_cancelled(cx, id, place, false, out),
-            Some(Stop::TimeLimit) => return self.attempt_failed(cx, id, place, None, out),
-            None => {}
-        }
-        let tried = job.tried.entry(place).or_default();
-        tried.attempt = attempt;
-        tried.losses = tried.losses.saturating_add(1);
-        if tried.losses > TASK_LOSSES_MAX {
-            return self.end_lost(cx, id, place, out);
-        }
-        self.remember_attempt(cx, id, place, TaskState::Failed, WORKER_LOST);
-        self.task_waits_again(id, place, None);
-        self.store_waiting(cx, id, place);
-    }
-
-    /// Remembers the attempt of a task that runs and is over now, for a reason that no worker told.
-    fn remember_attempt(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, state: TaskState, status: &str) {
-        let now_unix_ms = cx.unix_ms();
-        let end = TaskEnd { status: Arc::from(status), ..end_of(self.at(id), place, state, now_unix_ms) };
-        self.past.add(id, place, end);
-    }
-
     /// Tells a job worker to end, after what it has or at once, and offers it nothing more (S4.74, S4.75).
     pub(crate) fn stop_job_worker(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         conn: ConnId,
         now: bool,
         out: &mut impl Sink,
@@ -294,7 +211,7 @@ impl Jobs {
     }
 
     /// OK to a STOP.
-    pub(super) fn stopped(&mut self, cx: &mut Context<'_>, conn: ConnId) {
+    pub(super) fn stopped(&mut self, cx: &mut JobsContext<'_>, conn: ConnId) {
         let Some(job_worker) = self.job_workers.get_mut(conn).filter(|job_worker| job_worker.stops > 0) else { return };
         job_worker.stops -= 1;
         cx.resize(conn, Slots::Limited(0));
@@ -304,7 +221,12 @@ impl Jobs {
     /// Gives a job worker no more than so many slots, over both its connections. That is the broker's own account: a STOP cannot be
     /// taken back, and a job worker that was made smaller may grow again up to what it says it has. It is remembered over
     /// connections of a job worker with an id.
-    pub(crate) fn resize_job_worker(&mut self, cx: &mut Context<'_>, conn: ConnId, slots: Slots) -> Result<(), Code> {
+    pub(crate) fn resize_job_worker(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        conn: ConnId,
+        slots: Slots,
+    ) -> Result<(), Code> {
         let job_worker = self.job_workers.get_mut(conn).ok_or(Code::NotFound)?;
         let count = match slots {
             Slots::Limited(count) if count <= job_worker.procs => count,
@@ -328,7 +250,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// What an admin left of the slots of the worker with that id.
+    /// The slots that an admin left to the worker with that id.
     pub(super) fn allowed_slots(&self, id: Option<&Arc<str>>, slots: Slots) -> Slots {
         let limit = id.and_then(|id| self.resized.get(id));
         limit.map_or(slots, |limit| Slots::Limited(slots.as_count().min(*limit)))

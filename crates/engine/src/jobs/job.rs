@@ -7,7 +7,7 @@ use turno_proto::model::job::{After, JobId, JobSpec, JobState, TaskCounts, TaskS
 use turno_proto::model::limits::JOB_AFTER_MAX;
 use turno_proto::model::{ConnId, Mono};
 
-use super::ended::{Ended, split};
+use super::ended::{EndedTasks, split};
 use super::handed::HandedIn;
 use super::labels::{Labels, labels_of_job};
 use super::order::Turn;
@@ -15,13 +15,13 @@ use super::ranges::Ranges;
 use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, TaskEnd, Tried};
 use crate::effect::Caller;
 
-/// A job.
+/// A job with the state of its tasks.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) id: JobId,
     pub(super) spec: Arc<JobSpec>,
     pub(super) name: Arc<str>,
-    /// What a job worker must have.
+    /// Labels that a job worker must have.
     pub(super) labels: Labels,
     pub(super) submitted_unix_ms: u64,
     /// It is on its way to the disk; these wait for it.
@@ -55,7 +55,7 @@ pub(super) struct Job {
     /// Tasks that were cancelled while they waited.
     pub(super) cancelled: Ranges,
     /// Tasks that had begun and ended.
-    pub(super) ended: Ended,
+    pub(super) ended: EndedTasks,
     /// Tasks that have a record of their own on disk, or on its way there.
     pub(super) stored: Ranges,
     /// When its first task was given to a worker.
@@ -69,10 +69,10 @@ pub(super) struct Job {
     pub(super) placed: Option<Turn>,
 }
 
-/// What somebody wants of tasks, on its way to the disk.
+/// A change of tasks that is on its way to the disk.
 #[derive(Debug)]
 pub(super) enum Ask {
-    /// What of these has not ended otherwise is cancelled.
+    /// Those of these tasks that have not ended otherwise are cancelled.
     Cancel(Ranges),
     /// These are cancelled no longer, and so many failures do not count any more.
     Retry { lifted: Ranges, forgiven: u32 },
@@ -93,7 +93,7 @@ pub(super) struct Running {
     pub(super) attempt: u32,
     /// The connection whose slots it takes; `None` if that is gone.
     pub(super) conn: Option<ConnId>,
-    /// What its worker is known by.
+    /// The key of its worker.
     pub(super) key: Arc<str>,
     /// Its worker's name.
     pub(super) worker: Arc<str>,
@@ -106,7 +106,7 @@ pub(super) struct Running {
     pub(super) limit: Option<Mono>,
     /// When it counts as lost.
     pub(super) gone: Option<Mono>,
-    /// What its worker handed in of it.
+    /// Bytes and files that its worker handed in.
     pub(super) handed_in: HandedIn,
 }
 
@@ -152,7 +152,7 @@ impl Ending {
     }
 }
 
-/// What comes after an attempt.
+/// The consequence of an attempt's end.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
     Ended(TaskEnd),
@@ -188,7 +188,7 @@ impl Job {
             asked: Ranges::default(),
             asked_unix_ms: None,
             cancelled: Ranges::default(),
-            ended: Ended::default(),
+            ended: EndedTasks::default(),
             stored: Ranges::default(),
             started_unix_ms: None,
             ended_unix_ms: None,
@@ -351,7 +351,7 @@ impl Job {
     }
 }
 
-/// What was cancelled after that was asked for, too. Returns the failures that count no longer, if those are others.
+/// Adds the tasks that a change cancels. Returns the failures that count no longer, if those are others.
 fn apply(ask: &Ask, cancelled: &mut Ranges) -> Option<u32> {
     match ask {
         Ask::Cancel(asked) => {

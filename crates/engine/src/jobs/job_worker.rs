@@ -8,27 +8,27 @@ use turno_proto::model::job::JobId;
 use turno_proto::model::{ConnId, Mono, Slots};
 
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::handed::HandedIn;
 use super::labels::Labels;
 use crate::messages::workers::peer::{Peers, Worker};
 
-/// A job worker.
+/// The state of a connected job worker.
 #[derive(Debug, Default)]
 pub(super) struct JobWorker {
     /// It said HELLO.
     pub(super) greeted: bool,
-    /// What it is known by over its connections: its id, or else its name.
+    /// Its key over all connections: its id, or else its name.
     pub(super) key: Arc<str>,
     /// It gave an id.
     pub(super) has_id: bool,
     pub(super) name: Arc<str>,
     /// Slots it says it has; 0 once it is told to end. An admin may have lowered what it is given.
     pub(super) procs: u32,
-    /// What takes its slots, by job and place: what it runs or is offered, and what it was told to stop and has not let
-    /// go of.
+    /// Tasks that take its slots, by job and place: running and offered ones, and those that it was told to stop and has
+    /// not ended.
     pub(super) held: BTreeMap<(JobId, u32), Held>,
-    pub(super) offer: Option<Offer>,
+    pub(super) offer: Option<JobOffer>,
     /// CANCELs that are not answered: job, place, attempt.
     pub(super) cancels: BTreeMap<u64, (JobId, u32, u32)>,
     /// STOPs that are not answered.
@@ -39,27 +39,27 @@ pub(super) struct JobWorker {
     pub(super) paused: Option<Mono>,
     /// Slots it said are free when it refused, if fewer than it should have.
     pub(super) told_free: Option<u32>,
-    /// What it has that others may not.
+    /// Labels of the worker.
     pub(super) labels: BTreeMap<String, String>,
     /// The pools that it is in beside the one of all.
     pub(super) pools: Vec<Labels>,
-    pub(super) shown: Option<Place>,
+    pub(super) shown: Option<WorkerRank>,
 }
 
-/// What takes slots.
+/// A task that takes slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     /// The number of the task.
     pub(super) task: u32,
     pub(super) attempt: u32,
     pub(super) slots: u16,
-    /// What was handed in of it since it does not count as running any more.
+    /// Bytes and files that were handed in since it does not count as running any more.
     pub(super) handed_in: HandedIn,
 }
 
 /// A JOB that is not answered.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct JobOffer {
     /// 0 as long as tasks are added.
     pub(super) id: u64,
     /// Job, place, attempt.
@@ -69,7 +69,7 @@ pub(super) struct Offer {
 
 /// How a job worker stands among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct WorkerRank {
     pub(super) room: u32,
     pub(super) slots: u32,
     pub(super) turn: u64,
@@ -95,7 +95,7 @@ impl JobWorkers {
 
 impl Jobs {
     /// A job worker stands there from now on, in all pools that it is in.
-    fn show(&mut self, conn: ConnId, place: Option<Place>) {
+    fn show(&mut self, conn: ConnId, place: Option<WorkerRank>) {
         let Some(job_worker) = self.job_workers.by_conn.get_mut(&conn) else { return };
         if job_worker.shown != place {
             let before = std::mem::replace(&mut job_worker.shown, place);
@@ -125,7 +125,7 @@ fn takes_part(job_worker: &JobWorker, worker: &Worker) -> bool {
     job_worker.greeted && job_worker.stops == 0 && !job_worker.ends_now && worker.takes_work()
 }
 
-/// What one that takes part could be offered now.
+/// The slots that an open job worker could be offered now.
 fn room_of(peers: &Peers, job_worker: &JobWorker, worker: &Worker) -> u32 {
     let answered = job_worker.offer.as_ref().is_none_or(|offer| offer.id == 0 && offer.has_room());
     // A worker that is kept free for a costly message is so for tasks, too.
@@ -137,7 +137,7 @@ fn room_of(peers: &Peers, job_worker: &JobWorker, worker: &Worker) -> u32 {
 }
 
 impl Jobs {
-    /// What a job worker could be offered now.
+    /// The slots that a job worker could be offered now.
     pub(super) fn job_worker_room(&self, peers: &Peers, conn: ConnId) -> u32 {
         let Some((job_worker, worker)) = self.job_worker_and_worker(peers, conn) else { return 0 };
         if takes_part(job_worker, worker) { room_of(peers, job_worker, worker) } else { 0 }
@@ -152,8 +152,8 @@ impl Jobs {
         self.job_worker_and_worker(peers, conn).is_some_and(|(job_worker, worker)| takes_part(job_worker, worker))
     }
 
-    /// Shows how the job worker stands now, wherever hands are looked for.
-    pub(super) fn show_job_worker(&mut self, cx: &mut Context<'_>, conn: ConnId) {
+    /// Updates the rank of the job worker in its pools.
+    pub(super) fn show_job_worker(&mut self, cx: &mut JobsContext<'_>, conn: ConnId) {
         if !self.is_job_worker(conn) {
             return;
         }
@@ -162,14 +162,18 @@ impl Jobs {
         let place = open.map(|(job_worker, worker)| {
             let kept = self.reserved.is_some_and(|(_, job_worker)| job_worker == conn);
             let slots = if worker.slots() == Slots::Unlimited { u32::MAX } else { worker.slots().as_count() };
-            Place { room: if kept { 0 } else { room_of(cx.peers(), job_worker, worker) }, slots, turn: worker.turn() }
+            WorkerRank {
+                room: if kept { 0 } else { room_of(cx.peers(), job_worker, worker) },
+                slots,
+                turn: worker.turn(),
+            }
         });
         self.show(conn, place);
         self.due = true;
     }
 
-    /// What takes slots of the job worker under that name does so no longer. Returns whether it did.
-    pub(super) fn let_go(&mut self, cx: &mut Context<'_>, conn: ConnId, task: (JobId, u32)) -> bool {
+    /// Frees the slots of a task. Returns whether it had some.
+    pub(super) fn let_go(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, task: (JobId, u32)) -> bool {
         let Some(held) = self.job_workers.get_mut(conn).and_then(|job_worker| job_worker.held.remove(&task)) else {
             return false;
         };

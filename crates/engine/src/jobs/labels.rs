@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turno_proto::model::limits::WORKER_LABELS_MAX;
 use turno_proto::submission::is_label;
 
-/// What a job asks for, in the order of keys.
+/// The labels that a job requires, in the order of keys.
 pub(super) type Labels = Arc<[(String, String)]>;
 
 /// The labels of a job in their order: those of two jobs are the same, however they were written.

@@ -1,7 +1,7 @@
 //! Jobs: arrays of tasks, and the workers that a foreman hands them to (document 004, S4.70 to S4.82).
 //!
 //! This is a machine: [`Jobs::handle`] takes what happens to jobs, [`Jobs::go_on`] does what follows, its other methods
-//! answer what others may ask, and nobody sees its fields. It reaches the rest only by [`Context`].
+//! answer what others may ask, and nobody sees its fields. It reaches the rest only by [`JobsContext`].
 //!
 //! A task is offered after its start is stored, and an update is acknowledged after what it says is: so a restarted broker
 //! knows every task that a worker may have, and every end that a worker was told to forget.
@@ -16,12 +16,12 @@ mod event;
 mod explain;
 mod failures;
 mod forget;
-mod grace;
 mod handed;
 mod hello;
 mod job;
 mod job_worker;
 mod labels;
+mod lost;
 mod offer;
 mod order;
 mod pair;
@@ -32,6 +32,7 @@ mod record;
 mod recover;
 mod retry;
 mod submit;
+mod timers;
 mod update;
 mod view;
 
@@ -44,17 +45,17 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use crate::effect::{Caller, PeerEffect, Sink};
 
-pub(crate) use self::context::{Consequence, Context};
+pub(crate) use self::context::{Consequence, JobsContext};
 pub(crate) use self::durable::JobThen;
 pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, RunningTask, Update};
-use self::grace::Due;
 use self::job::Job;
 use self::job_worker::JobWorkers;
 use self::past::Past;
 use self::pools::Pools;
 pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
+use self::timers::Due;
 
-/// What may happen to jobs.
+/// An input of jobs.
 #[derive(Debug)]
 pub(crate) enum JobsInput {
     /// A foreman's connection said something.
@@ -63,11 +64,11 @@ pub(crate) enum JobsInput {
     Call { caller: Caller, call: AdminCall },
     /// A connection is gone, a foreman's or another.
     Lost { conn: ConnId },
-    /// What this waited for is on disk.
+    /// The record that this step waited for is on disk.
     Stored(JobThen),
-    /// What this waited for will not be on disk.
+    /// The record that this step waited for will not be on disk.
     NotStored(JobThen, Code),
-    /// What the disk refused is tried again, once a second.
+    /// Refused records are written again, once a second.
     TryDiskAgain,
     /// Time passed.
     Tick,
@@ -101,7 +102,7 @@ pub(crate) struct Jobs {
     timers: BTreeSet<(Mono, Due)>,
     /// Running tasks that may be lost, by what their worker is known by.
     lost: BTreeSet<(Arc<str>, JobId, u32)>,
-    /// Who waits for the end of which job, and the same the other way round.
+    /// Callers that wait for the end of a job, and the same the other way round.
     waiters: BTreeSet<(JobId, ConnId, u32)>,
     waiting_conns: BTreeSet<(ConnId, JobId, u32)>,
     /// Jobs that wait for the end of a job.
@@ -124,9 +125,9 @@ pub(crate) struct Jobs {
     /// Some of them are on their way there.
     writing: bool,
     /// Ends of attempts that the disk refused.
-    pending_writes_ends: BTreeSet<(JobId, u32)>,
+    unwritten_ends: BTreeSet<(JobId, u32)>,
     /// Jobs whose record on disk may say what was refused later.
-    pending_writes_jobs: BTreeSet<JobId>,
+    unwritten_jobs: BTreeSet<JobId>,
     /// The disk takes nothing: nothing is started until then.
     disk_until: Option<Mono>,
     /// Something may go on.
@@ -134,7 +135,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// What jobs count for in memory.
+    /// Bytes of memory that jobs count as.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -149,7 +150,7 @@ impl Jobs {
         self.due = true;
     }
 
-    /// What was stopped may go on.
+    /// Tasks may be offered again.
     pub(crate) const fn may_go_on(&mut self) {
         self.due = true;
     }
@@ -159,7 +160,7 @@ impl Jobs {
         self.job_workers.by_conn.contains_key(&conn)
     }
 
-    /// What a worker for jobs has.
+    /// The labels of a job worker.
     pub(crate) fn labels_of(&self, conn: ConnId) -> BTreeMap<String, String> {
         self.job_workers.get(conn).map(|job_worker| job_worker.labels.clone()).unwrap_or_default()
     }
@@ -169,9 +170,9 @@ impl Jobs {
         self.job_workers.get(conn).map(|job_worker| job_worker.procs)
     }
 
-    /// The disk owes nothing, and refused nothing that must be tried again.
-    pub(crate) fn owes(&self) -> bool {
-        !self.pending_writes_ends.is_empty() || !self.pending_writes_jobs.is_empty() || !self.doomed.is_empty()
+    /// Whether the disk refused something that must be written again.
+    pub(crate) fn has_pending_writes(&self) -> bool {
+        !self.unwritten_ends.is_empty() || !self.unwritten_jobs.is_empty() || !self.doomed.is_empty()
     }
 
     fn get(&self, job: JobId) -> Option<&Job> {
@@ -203,7 +204,7 @@ impl Jobs {
 
 impl Jobs {
     /// Takes one input. What follows for jobs themselves is done by [`Jobs::go_on`].
-    pub(crate) fn handle(&mut self, cx: &mut Context<'_>, input: JobsInput, out: &mut impl Sink) {
+    pub(crate) fn handle(&mut self, cx: &mut JobsContext<'_>, input: JobsInput, out: &mut impl Sink) {
         match input {
             JobsInput::Foreman { conn, event } => self.foreman(cx, conn, event, out),
             JobsInput::Call { caller, call } => self.job_call(cx, caller, call, out),
@@ -219,8 +220,8 @@ impl Jobs {
         }
     }
 
-    /// A word of a foreman's worker.
-    fn foreman(&mut self, cx: &mut Context<'_>, conn: ConnId, event: ForemanEvent, out: &mut impl Sink) {
+    /// An event of a job worker.
+    fn foreman(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, event: ForemanEvent, out: &mut impl Sink) {
         match event {
             ForemanEvent::Connected { address } => {
                 cx.connected(conn, address);
@@ -243,8 +244,8 @@ impl Jobs {
         self.due
     }
 
-    /// What follows for jobs from what just happened. More may be due then.
-    pub(crate) fn go_on(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
+    /// Consequences of the input for jobs. More may be due then.
+    pub(crate) fn go_on(&mut self, cx: &mut JobsContext<'_>, out: &mut impl Sink) {
         self.due = false;
         while let Some(job) = self.just_ended.pop_front() {
             self.job_ended(cx, job, out);

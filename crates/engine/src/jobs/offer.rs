@@ -1,4 +1,4 @@
-//! Tasks meet hands. Task by task, the job worker that was used least recently has its turn; what one job worker got goes out as one
+//! Tasks go to job workers. Task by task, the least recently used one has its turn; all tasks of one job worker go out as one
 //! JOB, once all its starts are stored. A job worker has one JOB at a time.
 
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use turno_proto::model::limits::{
     FILL_PLACES_MAX, OFFER_BYTES_MAX, OFFER_TASKS_MAX, REFUSAL_PAUSE_MS, STARTS_MAX, TIME_LIMIT_SLACK_MS,
 };
 use turno_proto::model::{ConnId, Mono};
-use turno_proto::{fill, items};
+use turno_proto::{items, placeholders};
 
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::event::{ForemanOrder, OfferedTask};
-use super::grace::Due;
 use super::handed::HandedIn;
 use super::job::{Job, Phase, Running, Stop};
-use super::job_worker::{Held, Offer};
+use super::job_worker::{Held, JobOffer};
 use super::labels::has_all;
 use super::record::{TaskRecord, Tried};
+use super::timers::Due;
 use crate::effect::Sink;
 
 /// Bytes of a task's number wherever it may stand, in quotes.
 const NUMBERS_BYTES_MAX: usize = FILL_PLACES_MAX * 12;
 
-impl Offer {
+impl JobOffer {
     pub(super) const fn has_room(&self) -> bool {
         self.tasks.len() < OFFER_TASKS_MAX && self.bytes < OFFER_BYTES_MAX
     }
@@ -32,7 +32,7 @@ impl Offer {
 
 impl Jobs {
     /// Gives tasks to job workers, as long as one fits.
-    pub(super) fn hand_out(&mut self, cx: &mut Context<'_>, out: &mut impl Sink) {
+    pub(super) fn hand_out(&mut self, cx: &mut JobsContext<'_>, out: &mut impl Sink) {
         if cx.draining || self.disk_until.is_some() || self.pools.is_idle() {
             return self.unreserve_job_worker_unless_needed(cx);
         }
@@ -52,7 +52,7 @@ impl Jobs {
     }
 
     /// The job whose turn it is, and the job worker.
-    fn next_match(&mut self, cx: &mut Context<'_>) -> Option<(JobId, ConnId)> {
+    fn next_match(&mut self, cx: &mut JobsContext<'_>) -> Option<(JobId, ConnId)> {
         loop {
             self.unreserve_job_worker_unless_needed(cx);
             if let Some((job, conn)) = self.reserved
@@ -73,9 +73,9 @@ impl Jobs {
         }
     }
 
-    /// Nobody has room for a wide task whose turn it is: the next hand that is large enough is kept free for it. One at a
+    /// Nobody has room for a wide task whose turn it is: the next job worker that is large enough is kept free for it. One at a
     /// time, so that wide jobs cannot empty all job workers.
-    fn reserve_job_worker(&mut self, cx: &mut Context<'_>, job: JobId, width: u16) -> bool {
+    fn reserve_job_worker(&mut self, cx: &mut JobsContext<'_>, job: JobId, width: u16) -> bool {
         if self.reserved.is_some() {
             return false;
         }
@@ -87,7 +87,7 @@ impl Jobs {
     }
 
     /// The job worker is kept for nobody if the job has nothing to start any more, or the job worker cannot take it.
-    fn unreserve_job_worker_unless_needed(&mut self, cx: &mut Context<'_>) {
+    fn unreserve_job_worker_unless_needed(&mut self, cx: &mut JobsContext<'_>) {
         let Some((job, conn)) = self.reserved else { return };
         let may_have_it = |job: &&Job| {
             let labels = self.job_workers.get(conn).map(|job_worker| &job_worker.labels);
@@ -100,14 +100,14 @@ impl Jobs {
         }
     }
 
-    fn unreserve_job_worker(&mut self, cx: &mut Context<'_>) {
+    fn unreserve_job_worker(&mut self, cx: &mut JobsContext<'_>) {
         if let Some((_, conn)) = self.reserved.take() {
             self.show_job_worker(cx, conn);
         }
     }
 
     /// The next task of the job takes slots of the job worker. Returns how many tasks its offer has now.
-    fn start(&mut self, cx: &mut Context<'_>, id: JobId, conn: ConnId) -> usize {
+    fn start(&mut self, cx: &mut JobsContext<'_>, id: JobId, conn: ConnId) -> usize {
         let now_unix_ms = cx.unix_ms();
         let job = self.all.get_mut(&id).expect("its turn came");
         // More may run than that, if a lost worker comes back after a restart; but none is started.
@@ -125,11 +125,11 @@ impl Jobs {
             .held
             .insert((id, place), Held { task, attempt: tried.attempt, slots, handed_in: HandedIn::default() });
         job_worker.told_free = job_worker.told_free.map(|free| free.saturating_sub(u32::from(slots)));
-        let offer = job_worker.offer.get_or_insert_with(|| Offer { id: 0, tasks: Vec::new(), bytes: 0 });
+        let offer = job_worker.offer.get_or_insert_with(|| JobOffer { id: 0, tasks: Vec::new(), bytes: 0 });
         offer.tasks.push((id, place, tried.attempt));
         // An item may be long, and stand in many places.
         let item = items::len(&job.spec.items, place);
-        offer.bytes += item.map_or(work + NUMBERS_BYTES_MAX, |item| fill::bytes_max(work, item));
+        offer.bytes += item.map_or(work + NUMBERS_BYTES_MAX, |item| placeholders::bytes_max(work, item));
         let offered = offer.tasks.len();
         job.running.insert(
             place,
@@ -156,7 +156,7 @@ impl Jobs {
     }
 
     /// Nothing more is added to the job worker's offer.
-    fn seal(&mut self, cx: &mut Context<'_>, conn: ConnId, out: &mut impl Sink) {
+    fn seal(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, out: &mut impl Sink) {
         self.offers += 1;
         let id = self.offers;
         let job_worker = self.job_workers.get_mut(conn).expect("it was just given something");
@@ -166,7 +166,7 @@ impl Jobs {
     }
 
     /// All starts of an offer are stored: the job worker hears of it.
-    pub(super) fn send_offer(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
+    pub(super) fn send_offer(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
         self.due = true;
         let Some(offer) =
             self.job_workers.get_mut(conn).and_then(|job_worker| job_worker.offer.take_if(|offer| offer.id == id))
@@ -204,14 +204,14 @@ impl Jobs {
         }
         if !tasks.is_empty() {
             let job_worker = self.job_workers.get_mut(conn).expect("it has an offer");
-            job_worker.offer = Some(Offer { id, tasks: told, bytes: offer.bytes });
+            job_worker.offer = Some(JobOffer { id, tasks: told, bytes: offer.bytes });
             Self::order(conn, ForemanOrder::Offer { offer: id, tasks }, out);
         }
         self.show_job_worker(cx, conn);
     }
 
     /// The starts of an offer were not stored: its tasks wait again, and nothing is started for a while.
-    pub(super) fn offer_not_stored(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
+    pub(super) fn offer_not_stored(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, id: u64, out: &mut impl Sink) {
         self.pause_for_disk(cx);
         let Some(offer) =
             self.job_workers.get_mut(conn).and_then(|job_worker| job_worker.offer.take_if(|offer| offer.id == id))
@@ -225,7 +225,7 @@ impl Jobs {
     }
 
     /// OK to a JOB: its tasks run (S4.71), and have their time from now on.
-    pub(super) fn accepted(&mut self, cx: &mut Context<'_>, conn: ConnId, id: u64) {
+    pub(super) fn accepted(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, id: u64) {
         let Some(offer) = self.answered(conn, id) else { return };
         for (job, place, attempt) in offer.tasks {
             if let Some(running) = self.running_at(conn, job, place, attempt) {
@@ -237,7 +237,7 @@ impl Jobs {
     }
 
     /// A task runs, as its worker says: its time begins, unless it has.
-    pub(super) fn begin_time(&mut self, cx: &Context<'_>, id: JobId, place: u32) {
+    pub(super) fn begin_time(&mut self, cx: &JobsContext<'_>, id: JobId, place: u32) {
         let job = self.at(id);
         let running = &job.running[&place];
         let begins = running.limit.is_none() && running.ending.is_none() && running.stop.is_none();
@@ -251,7 +251,7 @@ impl Jobs {
     /// cannot go round at the speed of the wire, the job worker is offered nothing for a second (S4.61).
     pub(super) fn refused_offer(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         conn: ConnId,
         id: u64,
         slots_free: u16,
@@ -278,7 +278,7 @@ impl Jobs {
     }
 
     /// The second after a refusal is over.
-    pub(super) fn pause_over(&mut self, cx: &mut Context<'_>, conn: ConnId) {
+    pub(super) fn pause_over(&mut self, cx: &mut JobsContext<'_>, conn: ConnId) {
         if let Some(job_worker) = self.job_workers.get_mut(conn) {
             job_worker.paused = None;
             // One that says that nothing is free and reports no end is asked again.
@@ -288,7 +288,7 @@ impl Jobs {
     }
 
     /// The offer that is answered, if it is the one that was sent.
-    fn answered(&mut self, conn: ConnId, id: u64) -> Option<Offer> {
+    fn answered(&mut self, conn: ConnId, id: u64) -> Option<JobOffer> {
         let job_worker = self.job_workers.get_mut(conn)?;
         let (job, place, _) = *job_worker.offer.as_ref().filter(|offer| offer.id == id)?.tasks.first()?;
         let was_sent = self.get(job)?.running.get(&place).is_none_or(|running| running.phase != Phase::Storing);
@@ -302,7 +302,7 @@ impl Jobs {
     }
 
     /// The task has not begun: it waits again, and its attempt was none. If it was cancelled meanwhile, that is its end.
-    pub(super) fn take_back(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+    pub(super) fn take_back(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         self.free_slots(cx, id, place);
         let job = self.at(id);
         if job.running[&place].stop == Some(Stop::Cancel) {
@@ -329,7 +329,7 @@ impl Jobs {
     }
 
     /// A running task takes slots no longer.
-    pub(super) fn free_slots(&mut self, cx: &mut Context<'_>, id: JobId, place: u32) {
+    pub(super) fn free_slots(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32) {
         let running = self.at(id).running.get_mut(&place).expect("it runs");
         if let Some(conn) = running.conn.take() {
             self.let_go(cx, conn, (id, place));

@@ -1,4 +1,4 @@
-//! Whose turn it is among jobs: the highest priority, then those that have begun, then the lowest number.
+//! The order of jobs: the highest priority, then those that have begun, then the lowest number.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +46,7 @@ impl Order {
         firsts.min()
     }
 
-    /// What the widest of their tasks takes.
+    /// The slots of their widest task.
     pub(super) fn widest(&self) -> Option<u32> {
         self.by_width.last_key_value().map(|(width, _)| u32::from(*width))
     }

@@ -7,12 +7,12 @@ use turno_proto::model::ConnId;
 use turno_proto::model::limits::PEER_NAME_BYTES_MAX;
 
 use super::Jobs;
-use super::context::{Consequence, Context};
+use super::context::{Consequence, JobsContext};
 use super::hello::cut;
 
 impl Jobs {
     /// A native connection registered with the key that a foreman's worker has, or will have.
-    pub(crate) fn native_came(&mut self, cx: &mut Context<'_>, conn: ConnId, key: &str) {
+    pub(crate) fn native_came(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, key: &str) {
         self.forget_native(cx, conn);
         let key = cut(key, PEER_NAME_BYTES_MAX);
         if key.is_empty() || cx.worker(conn).is_none() {
@@ -29,7 +29,7 @@ impl Jobs {
     }
 
     /// The two connections that name this key are one worker, if both are there.
-    pub(super) fn unite(&mut self, cx: &mut Context<'_>, key: &Arc<str>) {
+    pub(super) fn unite(&mut self, cx: &mut JobsContext<'_>, key: &Arc<str>) {
         let Some((job_worker, native)) = self.job_workers.by_key.get(key).copied().zip(self.natives.get(key).copied())
         else {
             return;
@@ -44,7 +44,7 @@ impl Jobs {
     }
 
     /// The connection has an account of its own again, and so has its paired connection.
-    pub(super) fn part(&mut self, cx: &mut Context<'_>, conn: ConnId) {
+    pub(super) fn part(&mut self, cx: &mut JobsContext<'_>, conn: ConnId) {
         let Some(pair) = cx.part(conn) else { return };
         for conn in [conn, pair] {
             if self.is_job_worker(conn) {
@@ -56,7 +56,7 @@ impl Jobs {
     }
 
     /// A native connection is no paired connection any more.
-    pub(crate) fn forget_native(&mut self, cx: &mut Context<'_>, conn: ConnId) {
+    pub(crate) fn forget_native(&mut self, cx: &mut JobsContext<'_>, conn: ConnId) {
         if let Some(key) = self.native_keys.remove(&conn) {
             self.natives.remove(&key);
             self.part(cx, conn);

@@ -39,7 +39,7 @@ impl Past {
         self.0.get(&(job, place)).into_iter().flatten().map(view).collect()
     }
 
-    /// Whose attempts are remembered.
+    /// The tasks whose attempts are remembered.
     pub(super) fn tasks(&self) -> impl Iterator<Item = (JobId, u32)> {
         self.0.keys().copied()
     }

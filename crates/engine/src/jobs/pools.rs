@@ -1,4 +1,4 @@
-//! Pools: which jobs meet which hands. A job without labels may use every job worker; for every set of labels that a job asks
+//! Pools: which jobs may use which job workers. A job without labels may use every job worker; for every set of labels that a job asks
 //! for there is a pool of its own, with the job workers that have all of them. So a job whose labels nobody has costs nothing to
 //! others, and jobs without labels pay nothing for those that have some.
 
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::model::ConnId;
 
-use super::job_worker::{JobWorkers, Place};
+use super::job_worker::{JobWorkers, WorkerRank};
 use super::labels::{Labels, has_all};
 use super::order::{Order, Turn};
 
@@ -32,7 +32,7 @@ impl Pool {
         self.rooms.last_key_value().map_or(0, |(room, _)| *room)
     }
 
-    /// Slots of the largest hand that is open to work.
+    /// Slots of the largest job worker that is open to work.
     pub(super) fn largest(&self) -> u32 {
         self.sizes.last_key_value().map_or(0, |(slots, _)| *slots)
     }
@@ -62,9 +62,9 @@ impl Pool {
     }
 
     /// Room comes and goes with every task, the rest does not: each is moved only if it is another.
-    fn show(&mut self, conn: ConnId, before: Option<Place>, place: Option<Place>) {
-        let by_room = |place: Option<Place>| place.filter(|place| place.room > 0).map(|at| (at.room, at.turn));
-        let by_size = |place: Option<Place>| place.map(|at| (at.slots, at.turn));
+    fn show(&mut self, conn: ConnId, before: Option<WorkerRank>, place: Option<WorkerRank>) {
+        let by_room = |place: Option<WorkerRank>| place.filter(|place| place.room > 0).map(|at| (at.room, at.turn));
+        let by_size = |place: Option<WorkerRank>| place.map(|at| (at.slots, at.turn));
         shift(&mut self.rooms, conn, by_room(before), by_room(place));
         shift(&mut self.sizes, conn, by_size(before), by_size(place));
     }
@@ -121,17 +121,17 @@ impl Pools {
         std::iter::once((&[][..], &self.all)).chain(labelled)
     }
 
-    /// Nothing can be started, anyone who comes.
+    /// Nothing can be started, whichever job worker comes.
     pub(super) fn is_idle(&self) -> bool {
         self.all.order.is_empty() && self.live.is_empty()
     }
 
-    /// The job whose turn it is, of those whose tasks some hand could take if it were free, and what a task takes.
+    /// The job whose turn it is, of those whose tasks some job worker could take if it were free, and the slots of a task.
     pub(super) fn head(&self) -> Option<(Turn, u16, &Pool)> {
         self.first_by(Pool::largest)
     }
 
-    /// The same of those whose tasks some hand can take now.
+    /// The same of those whose tasks some job worker can take now.
     pub(super) fn first(&self) -> Option<(Turn, u16, &Pool)> {
         self.first_by(Pool::most)
     }
@@ -179,7 +179,7 @@ impl Pools {
     }
 
     /// A job worker stands elsewhere now, in all pools that it is in.
-    pub(super) fn show(&mut self, conn: ConnId, of: &[Labels], before: Option<Place>, place: Option<Place>) {
+    pub(super) fn show(&mut self, conn: ConnId, of: &[Labels], before: Option<WorkerRank>, place: Option<WorkerRank>) {
         self.all.show(conn, before, place);
         for labels in of {
             if let Some(pool) = self.labelled.get_mut(labels) {

@@ -11,7 +11,7 @@ pub const CHUNK_TASKS: u32 = 1_024;
 /// A job as it is stored: what was asked for, and what was said about all of its tasks since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
-    /// What was asked for. Its items have a record of their own.
+    /// The description by its submitter. Its items have a record of their own.
     pub spec: Arc<JobSpec>,
     /// When it came, in Unix milliseconds.
     pub submitted_unix_ms: u64,
@@ -45,7 +45,7 @@ pub enum TaskRecord {
     Running {
         /// How often it was tried, this time included.
         tried: Tried,
-        /// What the worker is known by over its connections.
+        /// The key of the worker over all its connections.
         key: Arc<str>,
         /// The worker's name, for people.
         worker: Arc<str>,
@@ -72,19 +72,19 @@ pub struct Tried {
 pub struct TaskEnd {
     /// Finished, failed or cancelled.
     pub state: TaskState,
-    /// Its last attempt.
+    /// The number of its last attempt.
     pub attempt: u32,
     /// The worker of that, by its name.
     pub worker: Arc<str>,
     /// When that began, in Unix milliseconds.
     pub started_unix_ms: u64,
-    /// When it ended.
+    /// When the task ended.
     pub ended_unix_ms: u64,
-    /// What its program returned.
+    /// The exit status of its program.
     pub exit_code: Option<i32>,
-    /// What ended its program.
+    /// The signal that ended its program.
     pub signal: Option<i32>,
-    /// What its worker said of a failure; may be empty.
+    /// The worker's text about a failure; may be empty.
     pub status: Arc<str>,
 }
 
@@ -95,7 +95,7 @@ pub struct ChunkRecord {
     pub tasks: Vec<ShortEnd>,
     /// Workers that they name.
     pub workers: Vec<Arc<str>>,
-    /// What workers said of failures, by place within the chunk.
+    /// Texts of failures, by place within the chunk.
     pub statuses: Vec<(u16, Arc<str>)>,
 }
 
@@ -105,7 +105,7 @@ pub struct ShortEnd {
     /// 1 finished, 2 failed, 3 cancelled; 0: not here, it was cancelled while it waited. Plus 4 with an exit code, 8 with
     /// a signal.
     pub bits: u8,
-    /// The signal.
+    /// The signal that ended the program, if `bits` has one.
     pub signal: u8,
     /// The last attempt; 65,535 if there were more.
     pub attempt: u16,

@@ -1,4 +1,4 @@
-//! What a restarted broker makes of what was stored. Tasks that ran may still do so: their workers have the usual time to
+//! Recovery of jobs after a restart. Tasks that ran may still do so: their workers have the usual time to
 //! come back and say so (S4.76).
 
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use turno_proto::model::job::{Array, JobId};
 use turno_proto::model::limits::TIME_LIMIT_SLACK_MS;
 
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::ended::split;
-use super::grace::Due;
 use super::handed::HandedIn;
 use super::job::{Job, Phase, Running};
 use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord, Tried};
+use super::timers::Due;
 use super::update::backoff;
 use crate::messages::disk::persist::Persist;
 
 impl Jobs {
     /// Takes back all jobs that outlived the last run. For the start, before the first input. What belongs to no job is
     /// removed with the first thing that is stored.
-    pub(crate) fn recover(&mut self, cx: &mut Context<'_>, stored: StoredJobs) {
+    pub(crate) fn recover(&mut self, cx: &mut JobsContext<'_>, stored: StoredJobs) {
         let StoredJobs { last, jobs, items, tasks, chunks } = stored;
         self.last = last;
         let mut items: BTreeMap<JobId, Bytes> = items.into_iter().collect();
@@ -60,7 +60,7 @@ impl Jobs {
         }
     }
 
-    fn recover_job(&mut self, cx: &mut Context<'_>, id: JobId, record: JobRecord) {
+    fn recover_job(&mut self, cx: &mut JobsContext<'_>, id: JobId, record: JobRecord) {
         let JobRecord {
             spec,
             submitted_unix_ms,
@@ -112,7 +112,7 @@ impl Jobs {
     }
 
     /// False if there is no such task, or nothing more to say about it.
-    fn recover_task(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, record: TaskRecord) -> bool {
+    fn recover_task(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, record: TaskRecord) -> bool {
         let grace = cx.now.plus_millis(cx.settings.task_grace_ms);
         let (now, settings) = (cx.now, &cx.settings);
         let Some(job) = self.all.get_mut(&id) else { return false };
@@ -172,9 +172,9 @@ impl Jobs {
         true
     }
 
-    /// What was cancelled and has not ended otherwise ends so: the worker of a task that ran is gone with the last run,
+    /// Cancelled tasks that have not ended otherwise end so: the worker of a task that ran is gone with the last run,
     /// and is told to stop it should it come back.
-    fn recover_cancelled(&mut self, cx: &mut Context<'_>, id: JobId) {
+    fn recover_cancelled(&mut self, cx: &mut JobsContext<'_>, id: JobId) {
         let asked = self.at(id).asked.ranges();
         for (first, last) in asked {
             let job = self.at(id);

@@ -1,6 +1,6 @@
 //! Tasks that have ended wait again, in the same job. That is stored before it counts: until then they have ended.
 //!
-//! Attempts go on rising, since they are what tells a late word of an earlier attempt from that of a later one; what failed
+//! Attempts go on rising, since they tell a late report of an earlier attempt from that of a later one; what failed
 //! and who was lost before counts no longer. A task of a chunk that is together on the disk gets a record of its own, which
 //! is newer than what the chunk says of it.
 
@@ -12,7 +12,7 @@ use turno_proto::model::limits::{CANCELLED_RANGES_MAX, RETRIED_MAX, TASK_ATTEMPT
 use super::JobThen;
 use super::Jobs;
 use super::cancel::places_of;
-use super::context::Context;
+use super::context::JobsContext;
 use super::ended::split;
 use super::job::{Ask, Job};
 use super::past::end_so_far;
@@ -31,7 +31,7 @@ pub(crate) struct Retry {
     had_ended: bool,
 }
 
-/// What one call retries.
+/// The tasks that one call retries.
 #[derive(Debug, Default)]
 struct Portion {
     places: Ranges,
@@ -93,7 +93,7 @@ impl Jobs {
     /// An admin retries tasks of a job, by their numbers, or those that failed.
     pub(super) fn retry_job(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         caller: Caller,
         id: JobId,
         tasks: Option<&[(u32, u32)]>,
@@ -133,7 +133,7 @@ impl Jobs {
     }
 
     /// Writes down that these tasks wait. One that never had an attempt needs no record, unless its chunk has one.
-    fn store_retried(&mut self, cx: &mut Context<'_>, id: JobId, places: &Ranges) {
+    fn store_retried(&mut self, cx: &mut JobsContext<'_>, id: JobId, places: &Ranges) {
         for place in places.iter() {
             let (chunk, _) = split(place);
             self.full.remove(&(id, chunk));
@@ -147,7 +147,7 @@ impl Jobs {
     }
 
     /// Writes down what jobs after that one know: it had ended as they wanted, and they do not wait for it again.
-    fn store_those_after(&mut self, cx: &mut Context<'_>, id: JobId) {
+    fn store_those_after(&mut self, cx: &mut JobsContext<'_>, id: JobId) {
         let waits = |job: &&Job| {
             let comes_after = job.spec.after.iter().any(|one| one.job == id);
             comes_after && job.storing.is_none() && !job.removing && !job.has_ended()
@@ -157,7 +157,7 @@ impl Jobs {
     }
 
     /// A retry is stored: its tasks wait, and the job goes on.
-    pub(super) fn retry_stored(&mut self, cx: &mut Context<'_>, retry: Retry, out: &mut impl Sink) {
+    pub(super) fn retry_stored(&mut self, cx: &mut JobsContext<'_>, retry: Retry, out: &mut impl Sink) {
         let Retry { job: id, caller, places, next, had_ended } = retry;
         if let Some(at) = self.just_ended.iter().position(|ended| *ended == id) {
             // It ended before, and who waited for that goes on.
@@ -201,7 +201,7 @@ impl Jobs {
     }
 
     /// A retry was not stored: its tasks have ended as they had.
-    pub(super) fn retry_not_stored(&mut self, cx: &mut Context<'_>, retry: Retry, code: Code, out: &mut impl Sink) {
+    pub(super) fn retry_not_stored(&mut self, cx: &mut JobsContext<'_>, retry: Retry, code: Code, out: &mut impl Sink) {
         let Retry { job: id, caller, places, .. } = retry;
         let job = self.at(id);
         job.asking.pop_front();
@@ -209,7 +209,7 @@ impl Jobs {
             self.at(id).retrying.remove_range(first, last);
             (split(first).0..=split(last).0).for_each(|chunk| self.note_full(cx, id, chunk));
         }
-        self.pending_writes_jobs.insert(id);
+        self.unwritten_jobs.insert(id);
         out.peer(caller.refused(code));
     }
 }

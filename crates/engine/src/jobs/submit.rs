@@ -1,4 +1,4 @@
-//! Jobs come, are held and released, waited for and removed. Anyone who asks is answered once it is stored.
+//! Jobs come, are held and released, waited for and removed. Callers are answered once the change is stored.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use turno_proto::submission;
 
 use super::JobThen;
 use super::Jobs;
-use super::context::{Consequence, Context};
+use super::context::{Consequence, JobsContext};
 use super::explain::Look;
 use super::job::Job;
 use super::record::{CHUNK_TASKS, ShortEnd};
@@ -19,7 +19,7 @@ use crate::messages::disk::persist::Persist;
 
 impl Jobs {
     /// A call about jobs. What it changes is answered once it is stored.
-    pub(super) fn job_call(&mut self, cx: &mut Context<'_>, caller: Caller, call: AdminCall, out: &mut impl Sink) {
+    pub(super) fn job_call(&mut self, cx: &mut JobsContext<'_>, caller: Caller, call: AdminCall, out: &mut impl Sink) {
         let answer = match call {
             AdminCall::JobSubmit { spec } => self.submit(cx, caller, *spec, out).map(|()| None),
             AdminCall::JobCancel { job, tasks } => {
@@ -51,13 +51,19 @@ impl Jobs {
     }
 
     /// The caller hears how the job is now.
-    pub(super) fn tell_of(&self, cx: &Context<'_>, id: JobId, caller: Option<Caller>, out: &mut impl Sink) {
+    pub(super) fn tell_of(&self, cx: &JobsContext<'_>, id: JobId, caller: Option<Caller>, out: &mut impl Sink) {
         let Some((caller, job)) = caller.zip(self.get(id)) else { return };
         let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Brief, true)) });
         out.peer(caller.admin(answer));
     }
 
-    fn submit(&mut self, cx: &mut Context<'_>, caller: Caller, spec: JobSpec, out: &mut impl Sink) -> Result<(), Code> {
+    fn submit(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        caller: Caller,
+        spec: JobSpec,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
         let known = spec.key.as_ref().and_then(|key| self.keys.get(key)).copied();
         if let Some(known) = known.filter(|known| !self.all[known].removing) {
             if !is_same(&self.at(known).spec, &spec) {
@@ -94,7 +100,7 @@ impl Jobs {
         Ok(())
     }
 
-    pub(super) fn add_job(&mut self, cx: &mut Context<'_>, job: Job) {
+    pub(super) fn add_job(&mut self, cx: &mut JobsContext<'_>, job: Job) {
         if let Some(key) = &job.spec.key {
             self.keys.insert(key.clone(), job.id);
         }
@@ -105,7 +111,7 @@ impl Jobs {
         self.all.insert(job.id, job);
     }
 
-    fn drop_job(&mut self, cx: &mut Context<'_>, id: JobId) -> Option<Job> {
+    fn drop_job(&mut self, cx: &mut JobsContext<'_>, id: JobId) -> Option<Job> {
         let job = self.all.remove(&id)?;
         self.bytes -= bytes_of(&job.spec);
         self.ended_count -= usize::from(job.ended_unix_ms.is_some());
@@ -115,7 +121,7 @@ impl Jobs {
             self.keys.remove(key);
         }
         self.doomed.remove(&id);
-        self.pending_writes_jobs.remove(&id);
+        self.unwritten_jobs.remove(&id);
         self.unlink_after(&job);
         self.past.forget(id);
         cx.cause(Consequence::JobGone(id, Arc::clone(&job.spec)));
@@ -124,7 +130,7 @@ impl Jobs {
     }
 
     /// A new job is stored: it may begin, and those who asked hear of it.
-    pub(super) fn submit_stored(&mut self, cx: &mut Context<'_>, id: JobId, out: &mut impl Sink) {
+    pub(super) fn submit_stored(&mut self, cx: &mut JobsContext<'_>, id: JobId, out: &mut impl Sink) {
         let callers = self.at(id).storing.take().unwrap_or_default();
         self.refresh(id);
         self.doom_if_due(cx, id, out);
@@ -133,7 +139,7 @@ impl Jobs {
         }
     }
 
-    pub(super) fn submit_not_stored(&mut self, cx: &mut Context<'_>, id: JobId, code: Code, out: &mut impl Sink) {
+    pub(super) fn submit_not_stored(&mut self, cx: &mut JobsContext<'_>, id: JobId, code: Code, out: &mut impl Sink) {
         let job = self.drop_job(cx, id);
         for caller in job.and_then(|job| job.storing).unwrap_or_default() {
             out.peer(caller.refused(code));
@@ -142,7 +148,7 @@ impl Jobs {
 
     fn hold(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         caller: Caller,
         id: JobId,
         held: bool,
@@ -163,7 +169,7 @@ impl Jobs {
         Ok(())
     }
 
-    pub(super) fn hold_stored(&mut self, cx: &mut Context<'_>, id: JobId, caller: Caller, out: &mut impl Sink) {
+    pub(super) fn hold_stored(&mut self, cx: &mut JobsContext<'_>, id: JobId, caller: Caller, out: &mut impl Sink) {
         let job = self.at(id);
         job.held = job.holds.pop_front().expect("they are stored in order");
         self.refresh(id);
@@ -172,12 +178,18 @@ impl Jobs {
 
     pub(super) fn hold_not_stored(&mut self, id: JobId, caller: Caller, code: Code, out: &mut impl Sink) {
         self.at(id).holds.pop_front();
-        self.pending_writes_jobs.insert(id);
+        self.unwritten_jobs.insert(id);
         self.refresh(id);
         out.peer(caller.refused(code));
     }
 
-    fn wait_for(&mut self, cx: &mut Context<'_>, caller: Caller, id: JobId, out: &mut impl Sink) -> Result<(), Code> {
+    fn wait_for(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        caller: Caller,
+        id: JobId,
+        out: &mut impl Sink,
+    ) -> Result<(), Code> {
         if self.find_job(id)?.has_ended() {
             self.tell_of(cx, id, Some(caller), out);
             return Ok(());
@@ -192,7 +204,7 @@ impl Jobs {
     }
 
     /// A job has ended, and that is stored: all who wait for it go on.
-    pub(super) fn job_ended(&mut self, cx: &mut Context<'_>, id: JobId, out: &mut impl Sink) {
+    pub(super) fn job_ended(&mut self, cx: &mut JobsContext<'_>, id: JobId, out: &mut impl Sink) {
         let first = (id, ConnId { index: 0, generation: 0 }, 0);
         let waiters: Vec<_> = self.waiters.range(first..).take_while(|(job, ..)| *job == id).copied().collect();
         for waiter in waiters {
@@ -204,7 +216,7 @@ impl Jobs {
         self.before_ended(cx, id, out);
     }
 
-    /// Who left waits for nothing.
+    /// Forgets the calls of a connection that is gone.
     pub(super) fn forget_waiter(&mut self, conn: ConnId) {
         let mine = self.waiting_conns.range((conn, JobId(0), 0)..).take_while(|(of, ..)| *of == conn);
         for (conn, job, seq) in mine.copied().collect::<Vec<_>>() {
@@ -216,7 +228,7 @@ impl Jobs {
     /// Forgets a job; nobody is told if nobody asked.
     pub(super) fn remove_job(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         caller: Option<Caller>,
         id: JobId,
         out: &mut impl Sink,
@@ -252,7 +264,7 @@ impl Jobs {
 
     pub(super) fn removal_stored(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         id: JobId,
         caller: Option<Caller>,
         out: &mut impl Sink,
@@ -263,7 +275,7 @@ impl Jobs {
 
     pub(super) fn removal_not_stored(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         id: JobId,
         caller: Option<Caller>,
         code: Code,
@@ -281,7 +293,7 @@ impl Jobs {
     }
 }
 
-/// What a job counts for in memory, from its submission on: the records of how its tasks ended are part of it.
+/// Bytes of memory that a job counts as, from its submission on: the records of its tasks' ends are part of them.
 pub(super) fn bytes_of(spec: &JobSpec) -> u64 {
     let JobSpec { name, parts, work, items, labels, tags, uploads, .. } = spec;
     let labels: usize = labels.iter().map(|(key, value)| key.len() + value.len() + 2 * size_of::<String>()).sum();

@@ -9,7 +9,7 @@ use turno_proto::model::{ConnId, Mono};
 
 use super::JobThen;
 use super::Jobs;
-use super::context::{Consequence, Context};
+use super::context::{Consequence, JobsContext};
 use super::ended::split;
 use super::event::{ForemanOrder, Update};
 use super::hello::cut;
@@ -17,16 +17,16 @@ use super::job::{Ending, Job, Outcome, Phase, Running, Stop, UpdateId};
 use super::record::{TaskEnd, TaskRecord};
 use crate::effect::Sink;
 
-/// What is said of a task that had too much time.
+/// The status of a task that exceeded its time limit.
 const TIME_LIMIT: &str = "time_limit";
-/// What is said of a task whose workers were lost too often.
+/// The status of a task whose workers were lost too often.
 pub(super) const WORKER_LOST: &str = "worker_lost";
-/// What is said of an attempt that its worker, or the broker that ended the worker, gave back.
+/// The status of an attempt that its worker, or the broker that ended the worker, gave back.
 pub(super) const GIVEN_BACK: &str = "given_back";
 
 impl Jobs {
     /// UPDATE.
-    pub(super) fn updated(&mut self, cx: &mut Context<'_>, conn: ConnId, update: Update, out: &mut impl Sink) {
+    pub(super) fn updated(&mut self, cx: &mut JobsContext<'_>, conn: ConnId, update: Update, out: &mut impl Sink) {
         let Update { request, job: id, task, attempt, .. } = update;
         let Some(job_worker) = self.job_workers.get_mut(conn) else { return };
         if !job_worker.greeted {
@@ -46,7 +46,7 @@ impl Jobs {
             return Self::order(conn, ForemanOrder::Acknowledge { request }, out);
         };
         if let Some(ending) = &mut running.ending {
-            // The same again over another connection, or the last word of a task that is being cancelled.
+            // The same again over another connection, or the last report of a task that is being cancelled.
             ending.keeps_slots = false;
             ending.requests.push(UpdateId { conn, request });
             return;
@@ -88,7 +88,7 @@ impl Jobs {
     }
 
     /// Its worker ended it for its own reasons: another attempt at once, and nobody failed.
-    fn given_back(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, request: UpdateId, out: &mut impl Sink) {
+    fn given_back(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, request: UpdateId, out: &mut impl Sink) {
         let (due, now_unix_ms) = (cx.now, cx.unix_ms());
         let job = self.at(id);
         let mut tried = job.tried(place);
@@ -102,7 +102,7 @@ impl Jobs {
     /// without it the task has had too much time.
     pub(super) fn attempt_failed(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         id: JobId,
         place: u32,
         update: Option<(ConnId, &Update)>,
@@ -136,7 +136,7 @@ impl Jobs {
     /// A running task was cancelled. With `keeps_slots` its worker still has its process.
     pub(super) fn end_cancelled(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut JobsContext<'_>,
         id: JobId,
         place: u32,
         keeps_slots: bool,
@@ -149,14 +149,14 @@ impl Jobs {
     }
 
     /// The workers of a task were lost too often.
-    pub(super) fn end_lost(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+    pub(super) fn end_lost(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         let now_unix_ms = cx.unix_ms();
         let mut end = end_of(self.at(id), place, TaskState::Failed, now_unix_ms);
         end.status = Arc::from(WORKER_LOST);
         self.end_attempt(cx, id, place, Ending::new(Outcome::Ended(end), None), out);
     }
 
-    fn end_attempt(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, ending: Ending, out: &mut impl Sink) {
+    fn end_attempt(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, ending: Ending, out: &mut impl Sink) {
         self.set_limit(id, place, None);
         self.set_gone(id, place, None);
         let running = self.at(id).running.get_mut(&place).expect("what ends runs");
@@ -165,12 +165,12 @@ impl Jobs {
     }
 
     /// Writes down how an attempt ended.
-    pub(super) fn store_ending(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+    pub(super) fn store_ending(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         let running = &self.at(id).running[&place];
         let record = match &running.ending.as_ref().expect("it ends").outcome {
             Outcome::Ended(end) => TaskRecord::Ended(end.clone()),
             Outcome::Again { tried, due, .. } => {
-                // What is due now stays due, also by a clock that is set back before the next start.
+                // A retry that is due now stays due, also by a clock that is set back before the next start.
                 let due_unix_ms = if *due > cx.now { cx.settings.unix_ms(*due) } else { 0 };
                 TaskRecord::Waiting { tried: *tried, due_unix_ms }
             }
@@ -180,7 +180,7 @@ impl Jobs {
     }
 
     /// The end of an attempt is stored: now it counts.
-    pub(super) fn attempt_ended(&mut self, cx: &mut Context<'_>, id: JobId, place: u32, out: &mut impl Sink) {
+    pub(super) fn attempt_ended(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         let running = self.at(id).running.get_mut(&place).expect("it runs until its end is stored");
         let Ending { outcome, keeps_slots, requests } = *running.ending.take().expect("its end was stored");
         if !keeps_slots {

@@ -9,14 +9,14 @@ use turno_proto::model::view::{Because, JobsView, WorkerTaskView};
 use turno_proto::model::{Code, ConnId, Moment, Seconds, TaskId};
 
 use super::Jobs;
-use super::context::Context;
+use super::context::JobsContext;
 use super::explain::Look;
 use super::job::Job;
 use super::job_worker::Held;
 use crate::page::page;
 
 impl Jobs {
-    pub(super) fn job_page(&self, cx: &Context<'_>, before: Option<JobId>, limit: u32) -> AdminAnswer {
+    pub(super) fn job_page(&self, cx: &JobsContext<'_>, before: Option<JobId>, limit: u32) -> AdminAnswer {
         let aheads = self.aheads();
         let ahead = |job: &Job| aheads.get(&job.id).copied().unwrap_or(0);
         let known = self.all.range(..before.unwrap_or(JobId(u64::MAX))).rev().map(|(_, job)| job);
@@ -29,7 +29,7 @@ impl Jobs {
         AdminAnswer::Jobs { jobs, next }
     }
 
-    pub(super) fn job_answer(&self, cx: &Context<'_>, id: Option<JobId>) -> Result<AdminAnswer, Code> {
+    pub(super) fn job_answer(&self, cx: &JobsContext<'_>, id: Option<JobId>) -> Result<AdminAnswer, Code> {
         let latest = || {
             let told = self.all.values().rev().find(|job| job.storing.is_none() && !job.removing);
             told.map(|job| job.id)
@@ -38,7 +38,7 @@ impl Jobs {
         Ok(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Close, true)) })
     }
 
-    pub(super) fn job_view(&self, cx: &Context<'_>, job: &Job, look: Look, whole: bool) -> JobView {
+    pub(super) fn job_view(&self, cx: &JobsContext<'_>, job: &Job, look: Look, whole: bool) -> JobView {
         let counts = job.counts();
         let started_at = job.started_unix_ms.map(Moment::from_unix_ms);
         let ended_at = job.ended_unix_ms.map(Moment::from_unix_ms);
@@ -114,7 +114,7 @@ impl Jobs {
     /// short, and the next one go on.
     pub(super) fn task_page(
         &self,
-        cx: &Context<'_>,
+        cx: &JobsContext<'_>,
         id: JobId,
         state: Option<TaskState>,
         after: Option<u32>,
@@ -144,7 +144,7 @@ impl Jobs {
         Ok(AdminAnswer::Tasks { tasks, next })
     }
 
-    pub(super) fn task_view(&self, cx: &Context<'_>, job: &Job, place: u32) -> TaskView {
+    pub(super) fn task_view(&self, cx: &JobsContext<'_>, job: &Job, place: u32) -> TaskView {
         let id = TaskId { job: job.id, task: job.spec.numbers().number_of(place) };
         let blank = TaskView {
             item: item_of(job, place, LISTED_ITEM_BYTES_MAX),

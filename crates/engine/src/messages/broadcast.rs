@@ -11,14 +11,14 @@ use turno_proto::model::{
     Broadcast, BroadcastEnd, Code, ConnId, Cost, Delivery, MessageId, Mono, Outgoing, Party, Payload, WorkerId, limits,
 };
 
-use crate::effect::{BroadcastAnswer, CallerWord, Deliver, Lent, PeerEffect, Sink};
+use crate::effect::{BroadcastAnswer, CallerMessage, Deliver, Lent, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::links::Shares;
-use crate::messages::losses::Trust;
 use crate::messages::queues::queue::Consumer;
 use crate::messages::stats::bytes_of;
-use crate::messages::table::chain::{Chain, Lane, Links, NIL};
-use crate::messages::table::message::{End, Flags, Message, Origin, State, Wants};
+use crate::messages::table::chain::{Chain, ChainLinks, Lane, NIL};
+use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Origin, Wants};
+use crate::messages::worker_lost::Trust;
 
 /// The place that deliveries name of which nothing is kept. No message is ever there.
 const NOWHERE: u32 = NIL - 1;
@@ -35,7 +35,7 @@ pub(super) const fn is_kept(delivery: Delivery) -> bool {
 
 /// How far a broadcast is.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct BroadcastTally {
     /// Deliveries that have not ended.
     pub(super) parts: Chain,
     pub(super) end: BroadcastEnd,
@@ -47,9 +47,9 @@ pub(super) struct Tally {
     far_told: BTreeMap<u32, (u32, u32)>,
 }
 
-/// What goes to everyone, and where they are.
+/// A broadcast on its way to its consumers.
 #[derive(Debug)]
-pub(super) struct Spread {
+pub(super) struct BroadcastSpread {
     pub(super) deadline: Mono,
     pub(super) no_reply: bool,
     pub(super) payload: Payload,
@@ -59,8 +59,8 @@ pub(super) struct Spread {
     pub(super) path: Path,
 }
 
-impl Tally {
-    /// A consumer at another broker said its last word.
+impl BroadcastTally {
+    /// A consumer at another broker has ended.
     pub(super) fn far_tells(&mut self, part: u32, failed: bool) {
         let (answered, failures) = self.far_told.entry(part).or_default();
         *(if failed { failures } else { answered }) += 1;
@@ -128,13 +128,13 @@ impl Messages {
             return self.refuse(conn, seq, Code::TimedOut, out);
         }
         self.count(queue, |counters| &mut counters.broadcasts);
-        let spread = Spread { deadline, no_reply, payload: message.payload, far, path };
+        let spread = BroadcastSpread { deadline, no_reply, payload: message.payload, far, path };
         if no_reply {
             self.spread_and_forget(queue, &consumers, &spread.payload, deadline, out);
         }
         if spread.far.is_empty() && (no_reply || consumers.is_empty()) {
             let end = BroadcastEnd { consumers: count_of(&consumers), ..BroadcastEnd::default() };
-            out.peer(PeerEffect::Caller { conn, seq, word: CallerWord::BroadcastEnd(Box::new(end)) });
+            out.peer(PeerEffect::Caller { conn, seq, message: CallerMessage::BroadcastEnd(Box::new(end)) });
         } else {
             self.spread(queue, &consumers, &spread, Origin::new(conn, seq), out);
         }
@@ -167,9 +167,16 @@ impl Messages {
     }
 
     /// A part for each consumer that is to answer, and for each link that is to tell how it ended there.
-    fn spread(&mut self, queue: u32, consumers: &[Consumer], spread: &Spread, origin: Origin, out: &mut impl Sink) {
+    fn spread(
+        &mut self,
+        queue: u32,
+        consumers: &[Consumer],
+        spread: &BroadcastSpread,
+        origin: Origin,
+        out: &mut impl Sink,
+    ) {
         let deadline = spread.deadline;
-        let parent = self.messages.insert(self.record(queue, State::Broadcast, Some(origin), Some(deadline)));
+        let parent = self.messages.insert(self.record(queue, MessageStage::Broadcast, Some(origin), Some(deadline)));
         self.add_bytes(queue, bytes_of(0));
         self.arm(parent, deadline);
         if let Some(peer) = self.peers.get_mut(origin.conn()) {
@@ -177,7 +184,10 @@ impl Messages {
         }
         let id = self.id_of(parent);
         let all = count_of(consumers) + u32::try_from(spread.far.len()).expect("links are few");
-        let mut tally = Tally { end: BroadcastEnd { consumers: all, ..BroadcastEnd::default() }, ..Tally::default() };
+        let mut tally = BroadcastTally {
+            end: BroadcastEnd { consumers: all, ..BroadcastEnd::default() },
+            ..BroadcastTally::default()
+        };
         if spread.no_reply {
             tally.silent = count_of(consumers);
         } else {
@@ -202,8 +212,8 @@ impl Messages {
         self.broadcasts.insert(parent, tally);
     }
 
-    fn part_for(&mut self, queue: u32, worker: ConnId, parent: u32, tally: &mut Tally) -> u32 {
-        let state = State::Asked { worker, broadcast: parent };
+    fn part_for(&mut self, queue: u32, worker: ConnId, parent: u32, tally: &mut BroadcastTally) -> u32 {
+        let state = MessageStage::Asked { worker, broadcast: parent };
         let index = self.messages.insert(self.record(queue, state, None, None));
         self.stamps = self.stamps.wrapping_add(1);
         self.messages[index].stamp = self.stamps;
@@ -222,7 +232,7 @@ impl Messages {
     }
 
     /// A record without a body, for the broadcast or for one of its deliveries.
-    fn record(&self, queue: u32, state: State, origin: Option<Origin>, deadline: Option<Mono>) -> Message {
+    fn record(&self, queue: u32, state: MessageStage, origin: Option<Origin>, deadline: Option<Mono>) -> Message {
         Message {
             serial: 0,
             bytes: bytes::Bytes::new(),
@@ -239,8 +249,8 @@ impl Messages {
             retries: 0,
             priority: limits::PRIORITY,
             cost: Cost::Broadcast,
-            place: Links::default(),
-            owned: Links::default(),
+            place: ChainLinks::default(),
+            owned: ChainLinks::default(),
         }
     }
 
@@ -282,13 +292,13 @@ impl Messages {
         payload: Payload,
         out: &mut impl Sink,
     ) {
-        let State::Asked { broadcast, .. } = self.messages[index].state else { return };
+        let MessageStage::Asked { broadcast, .. } = self.messages[index].state else { return };
         let queue = self.messages[index].queue;
         match self.messages[broadcast].origin {
             Some(origin) => {
                 let Party { worker: WorkerId(worker), name } = self.party(conn);
                 let answer = BroadcastAnswer { worker, name: name.into(), more, failed, payload };
-                out.peer(origin.hears(CallerWord::BroadcastAnswer(answer)));
+                out.peer(origin.hears(CallerMessage::BroadcastAnswer(answer)));
             }
             None if more => {}
             None => self.stats.counters.unclaimed += 1,
@@ -314,7 +324,7 @@ impl Messages {
     }
 
     fn part_over(&mut self, index: u32, part_end: PartEnd, out: &mut impl Sink) {
-        let State::Asked { worker, broadcast } = self.messages[index].state else { return };
+        let MessageStage::Asked { worker, broadcast } = self.messages[index].state else { return };
         let party = (part_end == PartEnd::Left).then(|| self.party(worker));
         let tally = self.broadcasts.get_mut(&broadcast).expect("a part belongs to a broadcast that goes on");
         tally.parts.remove(&mut self.messages, Lane::Owned, index);
@@ -331,12 +341,12 @@ impl Messages {
         if tally.parts.is_empty() {
             self.end_broadcast(broadcast, out);
         }
-        self.finish(index, if part_end == PartEnd::Left { End::Otherwise } else { End::Settled });
+        self.finish(index, if part_end == PartEnd::Left { MessageEnd::Otherwise } else { MessageEnd::Settled });
     }
 
     /// It ended at another broker: the consumers there count as those here do.
     pub(super) fn far_part_over(&mut self, index: u32, far: BroadcastEnd, out: &mut impl Sink) {
-        let State::Asked { broadcast, .. } = self.messages[index].state else { return };
+        let MessageStage::Asked { broadcast, .. } = self.messages[index].state else { return };
         let tally = self.broadcasts.get_mut(&broadcast).expect("a part belongs to a broadcast that goes on");
         tally.parts.remove(&mut self.messages, Lane::Owned, index);
         let said = far.answered.saturating_add(far.failed).saturating_add(far.expired).saturating_add(far.left);
@@ -359,10 +369,10 @@ impl Messages {
         if tally.parts.is_empty() {
             self.end_broadcast(broadcast, out);
         }
-        self.finish(index, End::Settled);
+        self.finish(index, MessageEnd::Settled);
     }
 
-    /// The deadline of a broadcast passed: anyone who has not ended is told to stop.
+    /// The deadline of a broadcast passed: consumers that have not ended are told to stop.
     pub(super) fn expire_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
         let queue = self.messages[broadcast].queue;
         for worker in self.stop_parts(broadcast, Code::TimedOut, out) {
@@ -384,8 +394,8 @@ impl Messages {
         self.end_without_reply(broadcast, reason, out);
     }
 
-    /// Its caller is gone: nobody wants to hear more of it, so nothing of it is kept until its deadline. Anyone who has not
-    /// ended is told to stop, but not the caller itself.
+    /// Its caller is gone: nobody wants to hear more of it, so nothing of it is kept until its deadline. Consumers that
+    /// have not ended are told to stop, but not the caller itself.
     pub(super) fn abandon_broadcast(&mut self, broadcast: u32, caller: ConnId, out: &mut impl Sink) {
         let queue = self.messages[broadcast].queue;
         self.count(queue, |counters| &mut counters.cancelled);
@@ -395,11 +405,11 @@ impl Messages {
         for index in own {
             let tally = self.broadcasts.get_mut(&broadcast).expect("it has not ended");
             tally.parts.remove(&mut self.messages, Lane::Owned, index);
-            self.finish(index, End::Otherwise);
+            self.finish(index, MessageEnd::Otherwise);
         }
         self.stop_parts(broadcast, Code::CallerGone, out);
         self.broadcasts.remove(&broadcast);
-        self.finish(broadcast, End::Otherwise);
+        self.finish(broadcast, MessageEnd::Otherwise);
     }
 
     /// Tells every consumer that has not ended to stop. Their deliveries take no slots and no part in the broadcast
@@ -422,9 +432,9 @@ impl Messages {
     fn end_broadcast(&mut self, broadcast: u32, out: &mut impl Sink) {
         let origin = self.messages[broadcast].origin;
         let tally = self.broadcasts.remove(&broadcast).expect("it ends once");
-        self.finish(broadcast, End::Otherwise);
+        self.finish(broadcast, MessageEnd::Otherwise);
         if let Some(origin) = origin {
-            out.peer(origin.hears(CallerWord::BroadcastEnd(Box::new(tally.end))));
+            out.peer(origin.hears(CallerMessage::BroadcastEnd(Box::new(tally.end))));
         }
     }
 

@@ -2,11 +2,11 @@
 
 use turno_proto::model::{Code, ConnId, limits};
 
-use crate::effect::{CallerWord, PeerEffect, Sink};
+use crate::effect::{CallerMessage, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::deferred::{DeferredStep, What};
 use crate::messages::stats::bytes_of;
-use crate::messages::table::message::{End, Flags, State};
+use crate::messages::table::message::{Flags, MessageEnd, MessageStage};
 
 impl Messages {
     /// The caller gives up its own request. One that is answered already has nothing left to cancel.
@@ -28,21 +28,21 @@ impl Messages {
             let ends = message.flags.has(Flags::ENDS_WITH_CALLER) || message.flags.has(Flags::FORWARDED);
             let queue = message.queue;
             match message.state {
-                State::Waiting => {
+                MessageStage::Waiting => {
                     message.flags.set(Flags::ABANDONED);
                     self.deferred.push(DeferredStep { index, serial: message.serial, what: What::End });
                 }
                 // One that asked itself is gone as a worker too, and there is nobody to tell.
-                State::Held { worker, .. } if ends && worker != conn => {
+                MessageStage::Held { worker, .. } if ends && worker != conn => {
                     self.count(queue, |counters| &mut counters.cancelled);
                     self.stop(index, worker, Code::CallerGone, out);
                 }
-                State::Broadcast => self.abandon_broadcast(index, conn, out),
-                State::Held { .. }
-                | State::Stopping { .. }
-                | State::Asked { .. }
-                | State::Storing { .. }
-                | State::Dead => {}
+                MessageStage::Broadcast => self.abandon_broadcast(index, conn, out),
+                MessageStage::Held { .. }
+                | MessageStage::Stopping { .. }
+                | MessageStage::Asked { .. }
+                | MessageStage::Storing { .. }
+                | MessageStage::Dead => {}
             }
         }
         self.do_portion(out);
@@ -56,29 +56,29 @@ impl Messages {
     fn cancel_because(&mut self, index: u32, reason: Code, out: &mut impl Sink) {
         let queue = self.messages[index].queue;
         match self.messages[index].state {
-            State::Waiting => {
+            MessageStage::Waiting => {
                 self.count_cancelled(queue, reason);
                 self.unplace(index);
                 self.end_without_reply(index, reason, out);
             }
-            // What came over a link: for its owner its time is over a little earlier than for us.
-            State::Held { worker, .. } if reason == Code::TimedOut => self.expire_held(index, worker, out),
-            State::Held { worker, .. } => {
+            // It came over a link: for its owner its time is over a little earlier than for us.
+            MessageStage::Held { worker, .. } if reason == Code::TimedOut => self.expire_held(index, worker, out),
+            MessageStage::Held { worker, .. } => {
                 self.count_cancelled(queue, reason);
                 self.stop(index, worker, reason, out);
             }
-            State::Storing { dropped: false } => {
+            MessageStage::Storing { dropped: false } => {
                 self.count_cancelled(queue, reason);
-                self.messages[index].state = State::Storing { dropped: true };
+                self.messages[index].state = MessageStage::Storing { dropped: true };
             }
-            State::Stopping { .. } | State::Storing { dropped: true } => {}
-            State::Broadcast => self.cancel_broadcast(index, reason, out),
-            State::Asked { broadcast, .. } => self.cancel_broadcast(broadcast, reason, out),
-            State::Dead => self.unbury(index),
+            MessageStage::Stopping { .. } | MessageStage::Storing { dropped: true } => {}
+            MessageStage::Broadcast => self.cancel_broadcast(index, reason, out),
+            MessageStage::Asked { broadcast, .. } => self.cancel_broadcast(broadcast, reason, out),
+            MessageStage::Dead => self.unbury(index),
         }
     }
 
-    /// What ends because its time is over is counted as such, no matter who noticed.
+    /// Counts an expired message as expired, no matter which broker noticed.
     pub(super) fn count_cancelled(&mut self, queue: u32, reason: Code) {
         match reason {
             Code::TimedOut => self.count(queue, |counters| &mut counters.expired),
@@ -86,12 +86,12 @@ impl Messages {
         }
     }
 
-    /// A message that no worker has ends; anyone who waits for it is told why.
+    /// A message that no worker has ends; its caller is told why.
     pub(super) fn end_without_reply(&mut self, index: u32, code: Code, out: &mut impl Sink) {
         let origin = self.messages[index].origin;
-        self.finish(index, End::Otherwise);
+        self.finish(index, MessageEnd::Otherwise);
         if let Some(origin) = origin {
-            out.peer(origin.hears(CallerWord::undelivered(code)));
+            out.peer(origin.hears(CallerMessage::undelivered(code)));
         }
     }
 
@@ -104,14 +104,14 @@ impl Messages {
         let message = &mut self.messages[index];
         self.durable.end(message);
         message.flags.set(Flags::ENDED);
-        message.state = State::Stopping { worker };
+        message.state = MessageStage::Stopping { worker };
         message.deadline = None;
         let queue = message.queue;
         let bytes = std::mem::take(&mut message.bytes);
         self.drop_bytes(queue, bytes_of(bytes.len()) - bytes_of(0));
         self.arm(index, self.now.plus_millis(limits::CANCEL_GRACE_MS));
         if let Some(origin) = origin {
-            out.peer(origin.hears(CallerWord::undelivered(code)));
+            out.peer(origin.hears(CallerMessage::undelivered(code)));
         }
         out.peer(PeerEffect::Stop { conn: worker, delivery, reason: code });
     }

@@ -9,7 +9,7 @@ use crate::messages::Messages;
 use crate::messages::queues::line::{COLD_BYTES, Cold};
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
-use crate::messages::table::message::{Flags, Message, State};
+use crate::messages::table::message::{Flags, Message, MessageStage};
 use crate::messages::workers::peer::{Consuming, Worker};
 
 impl Messages {
@@ -50,11 +50,13 @@ impl Messages {
         let (mut storing, mut durable, mut broadcasts) = (0, 0, 0);
         for (index, message) in self.messages.iter() {
             match message.state {
-                State::Waiting => ready += 1,
-                State::Held { .. } | State::Asked { .. } | State::Stopping { .. } => in_flight += 1,
-                State::Broadcast => broadcasts += 1,
-                State::Storing { .. } => storing += 1,
-                State::Dead => {
+                MessageStage::Waiting => ready += 1,
+                MessageStage::Held { .. } | MessageStage::Asked { .. } | MessageStage::Stopping { .. } => {
+                    in_flight += 1
+                }
+                MessageStage::Broadcast => broadcasts += 1,
+                MessageStage::Storing { .. } => storing += 1,
+                MessageStage::Dead => {
                     dead += 1;
                     assert!(self.failures.contains_key(&index), "a dead letter says what its last failure was");
                 }
@@ -67,10 +69,13 @@ impl Messages {
                 message.flags.has(Flags::FORWARDED) || message.attempts <= message.attempts_max(),
                 "attempts stay within the limit"
             );
-            let beside = matches!(message.state, State::Broadcast | State::Asked { .. } | State::Stopping { .. });
+            let beside = matches!(
+                message.state,
+                MessageStage::Broadcast | MessageStage::Asked { .. } | MessageStage::Stopping { .. }
+            );
             assert!(message.cost != Cost::Broadcast || beside, "every delivery takes a slot, but those of broadcasts");
         }
-        let waits = |message: &Message| message.state == State::Waiting;
+        let waits = |message: &Message| message.state == MessageStage::Waiting;
         let abandoned = self.messages.iter().filter(|(_, one)| waits(one) && one.flags.has(Flags::ABANDONED));
         let abandoned: BTreeSet<(u32, u64)> = abandoned.map(|(index, message)| (index, message.serial)).collect();
         assert!(abandoned.is_subset(&self.deferred.ends().collect()), "what lost its caller will end");
@@ -79,9 +84,10 @@ impl Messages {
             self.durable.indexes().count() as u64,
             "what waits for the disk is known to the room that waits"
         );
+        assert!(self.durable.waits_for_sent_groups(), "nothing waits for a group that was not sent to the disk");
         for index in self.durable.indexes() {
             assert!(
-                matches!(self.messages[index].state, State::Storing { .. }),
+                matches!(self.messages[index].state, MessageStage::Storing { .. }),
                 "only what is being stored is waited for"
             );
         }
@@ -113,17 +119,19 @@ impl Messages {
         let (mut parts, mut listed) = (0, 0);
         for (index, message) in self.messages.iter() {
             assert_eq!(
-                message.state == State::Broadcast,
+                message.state == MessageStage::Broadcast,
                 self.broadcasts.contains_key(&index),
                 "a broadcast has its tally, and nothing else has"
             );
-            parts += usize::from(matches!(message.state, State::Asked { .. }));
+            parts += usize::from(matches!(message.state, MessageStage::Asked { .. }));
         }
         for (number, tally) in &self.broadcasts {
             assert!(tally.adds_up(), "every consumer of a broadcast counts once");
             assert!(!tally.parts.is_empty(), "a broadcast that nobody has any more is over");
             for index in tally.parts.iter(&self.messages, Lane::Owned) {
-                let State::Asked { broadcast, .. } = self.messages[index].state else { panic!("a part is asked") };
+                let MessageStage::Asked { broadcast, .. } = self.messages[index].state else {
+                    panic!("a part is asked")
+                };
                 assert_eq!(broadcast, *number, "a part belongs to its broadcast");
                 listed += 1;
             }
@@ -165,12 +173,12 @@ impl Messages {
             assert!(line.loading().map(Cold::serial).eq(awaited), "what a line waits for is being loaded, in order");
         }
         for (index, message) in of_queue {
-            waiting += u32::from(message.state == State::Waiting);
+            waiting += u32::from(message.state == MessageStage::Waiting);
             held += u32::from(message.holder().is_some());
-            storing += u32::from(matches!(message.state, State::Storing { .. }));
+            storing += u32::from(matches!(message.state, MessageStage::Storing { .. }));
             let its_bytes = bytes_of(message.bytes.len()) + self.failure_bytes(index);
             bytes += its_bytes;
-            dead_bytes += if message.state == State::Dead { its_bytes } else { 0 };
+            dead_bytes += if message.state == MessageStage::Dead { its_bytes } else { 0 };
         }
         assert_eq!(dead_bytes, queue.dead_bytes, "the bytes of a queue's dead letters are counted");
         assert_eq!(waiting, queue.backlog.len(), "waiting messages are in their queue's backlog");

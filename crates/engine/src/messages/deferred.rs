@@ -1,5 +1,5 @@
-//! What may be too much for one input: requests without a caller, and those that a drain gives back. Done by portions
-//! with a pause after each, so that anyone who else has something to say is heard in between.
+//! Work that may be too much for one input: requests without a caller, and those that a drain gives back. Done by portions
+//! with a pause after each, so that other inputs are handled in between.
 
 use std::collections::VecDeque;
 
@@ -8,9 +8,9 @@ use turno_proto::model::{Code, Mono, limits};
 use crate::effect::Sink;
 use crate::messages::Messages;
 use crate::messages::drain::Drain;
-use crate::messages::table::message::{End, Message, State};
+use crate::messages::table::message::{Message, MessageEnd, MessageStage};
 
-/// What is still to be done, oldest first.
+/// Steps that are still to be done, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct DeferredWork {
     list: VecDeque<DeferredStep>,
@@ -77,12 +77,12 @@ impl Messages {
     }
 
     fn do_deferred_step(&mut self, DeferredStep { index, serial, what }: DeferredStep, out: &mut impl Sink) {
-        let waits = |message: &&Message| message.serial == serial && message.state == State::Waiting;
+        let waits = |message: &&Message| message.serial == serial && message.state == MessageStage::Waiting;
         let Some(&Message { attempts, origin, .. }) = self.messages.get(index).filter(waits) else { return };
         match what {
             What::End => {
                 self.unplace(index);
-                self.finish(index, End::Otherwise);
+                self.finish(index, MessageEnd::Otherwise);
             }
             // Not if the maintenance is over meanwhile: what waits goes on.
             What::TurnAway if self.drain.is_some() => {

@@ -1,19 +1,19 @@
 //! A message meets a slot: the head of the backlog goes to the worker whose turn it is.
 //!
-//! What never happens here: a message overtaking another of its priority, a worker getting more than its
+//! Three things never happen here: a message overtaking another of its priority, a worker getting more than its
 //! slots, a message going out after its deadline. A request that would come back after it does not go out either,
 //! if another can have the slot (see `service`).
 
 use turno_proto::model::{ConnId, limits};
 
-use crate::effect::{CallerWord, Deliver, Lent, NativeEffect, PeerEffect, Sink};
+use crate::effect::{CallerMessage, Deliver, Lent, NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
-use crate::messages::table::message::{Flags, State, Wants};
+use crate::messages::table::message::{Flags, MessageStage, Wants};
 use crate::messages::workers::peer::Worker;
 
-/// What may go on now.
+/// A consequence that is still to be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     /// A worker that may have room.
@@ -41,7 +41,7 @@ impl Messages {
             return false;
         }
         self.check_at = self.now.plus_millis(limits::CHECKER_MS);
-        self.pay();
+        self.write_again();
         self.loads.look_at_short();
         if self.stats.ready > 0 {
             let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
@@ -78,10 +78,10 @@ impl Messages {
         self.dispatch(queue, out);
     }
 
-    /// Back to the head of its queue, or behind the messages at hand if it steps aside (see `losses`).
+    /// Back to the head of its queue, or behind the messages in memory if it steps aside (see `losses`).
     pub(super) fn place_again(&mut self, index: u32) {
         let queue = self.messages[index].queue;
-        self.messages[index].state = State::Waiting;
+        self.messages[index].state = MessageStage::Waiting;
         let backlog = &mut self.queues.at_mut(queue).backlog;
         if self.losses.steps_aside(index) {
             backlog.push_hot(&mut self.messages, index);
@@ -153,7 +153,7 @@ impl Messages {
             self.hand_over(head, consumer, out);
             self.release_reservation(number);
             if cost > 1 {
-                // What waited behind a costly head may fit where that did not.
+                // Messages behind a costly head may fit where that did not.
                 self.agenda.push_back(Item::Queue(number));
             }
             return true;
@@ -180,7 +180,7 @@ impl Messages {
         self.cross(head, link, out);
         self.release_reservation(number);
         if cost > 1 {
-            // What waited behind it may fit where it did not, and not only at the worker that is being fed.
+            // Messages behind it may fit where it did not, and not only at the worker that is being fed.
             self.agenda.push_back(Item::Queue(number));
         }
         true
@@ -266,7 +266,7 @@ impl Messages {
         let queue = self.queues.at_mut(queue_number);
         let weight = queue.weight();
         let age_ms = u32::try_from(self.now.millis_since(message.born)).unwrap_or(u32::MAX);
-        message.state = State::Held { worker, age_ms, streamed: false };
+        message.state = MessageStage::Held { worker, age_ms, streamed: false };
         message.stamp = self.stamps;
         message.attempts += 1;
         queue.in_flight += 1;
@@ -321,7 +321,7 @@ impl Messages {
         self.disarm(index);
         self.disown(index);
         if let Some(origin) = origin {
-            out.peer(origin.hears(CallerWord::Delivered));
+            out.peer(origin.hears(CallerMessage::Delivered));
         }
     }
 

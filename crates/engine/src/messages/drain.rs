@@ -3,11 +3,11 @@
 
 use turno_proto::model::{Closing, ClosingReason, Code, Mono};
 
-use crate::effect::{CallerWord, Drained, HostEffect, PeerEffect, Sink};
+use crate::effect::{CallerMessage, Drained, HostEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::deferred::{DeferredStep, What};
 use crate::messages::dispatch::Item;
-use crate::messages::table::message::{Origin, State, Wants};
+use crate::messages::table::message::{MessageStage, Origin, Wants};
 
 /// The broker takes and hands out nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,14 +98,14 @@ impl Messages {
             self.release_reservation(number);
         }
         for (index, message) in self.messages.iter() {
-            if message.state == State::Waiting && message.wants != Wants::Settling {
+            if message.state == MessageStage::Waiting && message.wants != Wants::Settling {
                 self.deferred.push(DeferredStep { index, serial: message.serial, what: What::TurnAway });
             }
         }
         self.do_portion(out);
     }
 
-    /// What everyone is told while the broker drains.
+    /// The notice to all peers while the broker drains.
     pub(super) fn closing(&self) -> Option<Closing> {
         let (reason, until) = match self.drain? {
             Drain::Maintenance => (ClosingReason::Maintenance, self.now),
@@ -155,14 +155,14 @@ impl Messages {
         let running: Vec<(u32, Origin)> = self
             .messages
             .iter()
-            .filter(|(_, message)| matches!(message.state, State::Held { .. } | State::Broadcast))
+            .filter(|(_, message)| matches!(message.state, MessageStage::Held { .. } | MessageStage::Broadcast))
             .filter_map(|(index, message)| Some((index, message.origin?)))
             .collect();
         for (index, origin) in running {
             // This was its outcome: a reply that still comes has no caller.
             self.disown(index);
             // Not `closing`: that promises that nobody has begun with it.
-            out.peer(origin.hears(CallerWord::undelivered(Code::CutShort)));
+            out.peer(origin.hears(CallerMessage::undelivered(Code::CutShort)));
         }
         self.end_drain(returned, self.stats.in_flight, out);
     }

@@ -5,7 +5,7 @@ use turno_proto::model::{Code, ConnId, Mono, limits};
 use crate::effect::{PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::retry::Cause;
-use crate::messages::table::message::{End, State, Wants};
+use crate::messages::table::message::{MessageEnd, MessageStage, Wants};
 
 impl Messages {
     /// Deadlines, leases and grace that are over.
@@ -30,8 +30,8 @@ impl Messages {
     fn due(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
         match message.state {
-            State::Waiting => self.expire_waiting(index, out),
-            State::Held { worker, .. } => {
+            MessageStage::Waiting => self.expire_waiting(index, out),
+            MessageStage::Held { worker, .. } => {
                 // A no-reply that is not written yet is on its way over a link.
                 if message.wants != Wants::Settling && message.past_deadline(self.now) {
                     self.expire_held(index, worker, out);
@@ -43,10 +43,10 @@ impl Messages {
                     self.attempt_over(index, Cause::LeaseExpired, out);
                 }
             }
-            State::Stopping { .. } => self.finish(index, End::Otherwise),
-            State::Broadcast => self.expire_broadcast(index, out),
+            MessageStage::Stopping { .. } => self.finish(index, MessageEnd::Otherwise),
+            MessageStage::Broadcast => self.expire_broadcast(index, out),
             // The first ends with its broadcast; the second is looked at again when it has its place.
-            State::Asked { .. } | State::Storing { .. } | State::Dead => {}
+            MessageStage::Asked { .. } | MessageStage::Storing { .. } | MessageStage::Dead => {}
         }
     }
 

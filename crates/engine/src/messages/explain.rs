@@ -5,9 +5,9 @@ use turno_proto::model::{ConnId, MessageId, Seconds, WorkerId};
 
 use crate::messages::Messages;
 use crate::messages::links::{FarWorkers, LinkCounts};
-use crate::messages::losses::Trust;
 use crate::messages::table::chain::Lane;
-use crate::messages::table::message::{Message, State};
+use crate::messages::table::message::{Message, MessageStage};
+use crate::messages::worker_lost::Trust;
 
 impl Messages {
     /// Messages that go before it are counted no further than `ahead_max`: a long backlog is not walked to its end.
@@ -31,7 +31,7 @@ impl Messages {
     fn reason(&self, index: u32, ahead_max: u64) -> Reason {
         let message = &self.messages[index];
         match message.state {
-            State::Held { worker, age_ms, .. } => {
+            MessageStage::Held { worker, age_ms, .. } => {
                 let since_ms = self.now.millis_since(message.born.plus_millis(u64::from(age_ms)));
                 let since_seconds = Seconds::from_millis(since_ms);
                 if let Some((broker, name)) = self.links.far_end(worker) {
@@ -40,7 +40,7 @@ impl Messages {
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
                 Reason::AtWorker { worker: WorkerId(record.id), name: record.name.clone(), since_seconds }
             }
-            State::Broadcast => {
+            MessageStage::Broadcast => {
                 let tally = &self.broadcasts[&index];
                 let parts = tally.parts.iter(&self.messages, Lane::Owned);
                 let far = parts.filter(|part| self.is_at_link(*part)).count() as u64;
@@ -48,20 +48,20 @@ impl Messages {
                 let (consumers, open) = (u64::from(tally.end.consumers), u64::from(tally.parts.len()));
                 Reason::AtConsumers { consumers: consumers - far, open: open - far, brokers: far }
             }
-            State::Asked { broadcast, .. } => self.reason(broadcast, ahead_max),
-            State::Stopping { worker } => {
+            MessageStage::Asked { broadcast, .. } => self.reason(broadcast, ahead_max),
+            MessageStage::Stopping { worker } => {
                 if let Some((broker, name)) = self.links.far_end(worker) {
                     return Reason::StoppingAtLink { broker, name };
                 }
                 let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
                 Reason::Stopping { worker: WorkerId(record.id) }
             }
-            State::Dead => {
+            MessageStage::Dead => {
                 let failure = self.failures.get(&index).map(|failure| &failure.bytes[..]).unwrap_or_default();
                 Reason::Dead { failure: String::from_utf8_lossy(failure).into_owned() }
             }
-            State::Storing { .. } => Reason::Storing,
-            State::Waiting => {
+            MessageStage::Storing { .. } => Reason::Storing,
+            MessageStage::Waiting => {
                 let backlog = &self.queues.at(message.queue).backlog;
                 self.why_waiting(message, backlog.ahead_of(&self.messages, index, ahead_max))
             }
@@ -188,11 +188,13 @@ impl Messages {
             queue: self.queues.at(message.queue).name.to_string(),
             kind: message.kind(),
             state: match message.state {
-                State::Waiting => MessageState::Ready,
-                State::Held { .. } | State::Broadcast | State::Asked { .. } => MessageState::InFlight,
-                State::Stopping { .. } => MessageState::Stopping,
-                State::Storing { .. } => MessageState::Storing,
-                State::Dead => MessageState::Dead,
+                MessageStage::Waiting => MessageState::Ready,
+                MessageStage::Held { .. } | MessageStage::Broadcast | MessageStage::Asked { .. } => {
+                    MessageState::InFlight
+                }
+                MessageStage::Stopping { .. } => MessageState::Stopping,
+                MessageStage::Storing { .. } => MessageState::Storing,
+                MessageStage::Dead => MessageState::Dead,
             },
             attempts: message.attempts,
             attempts_max: message.attempts_max(),

@@ -5,8 +5,8 @@ use turno_proto::model::{Code, ConnId, Cost, Durability, Mono, Outgoing, QueueNa
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::stats::bytes_of;
-use crate::messages::table::chain::Links;
-use crate::messages::table::message::{Flags, Message, Origin, State, Wants};
+use crate::messages::table::chain::ChainLinks;
+use crate::messages::table::message::{Flags, Message, MessageStage, Origin, Wants};
 
 impl Messages {
     /// OPEN: a handle of the peer's choice stands for a queue, which comes into being if need be (S2.39).
@@ -137,7 +137,7 @@ impl Messages {
             bytes: payload.bytes,
             flags,
             origin,
-            state: State::Waiting,
+            state: MessageStage::Waiting,
             wants,
             queue,
             stamp: 0,
@@ -148,8 +148,8 @@ impl Messages {
             retries,
             priority: priority.unwrap_or(limits::PRIORITY),
             cost: cost.map_or(Cost::ONE, Cost::from_word),
-            place: Links::default(),
-            owned: Links::default(),
+            place: ChainLinks::default(),
+            owned: ChainLinks::default(),
         });
         if let Some(deadline) = deadline {
             self.messages[index].timer = Some(self.timers.insert(deadline, index));

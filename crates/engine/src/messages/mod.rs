@@ -15,12 +15,12 @@ mod expiry;
 mod explain;
 mod intake;
 pub(crate) mod links;
-mod losses;
 mod queues;
 mod retry;
 mod settle;
 mod stats;
 pub(crate) mod table;
+mod worker_lost;
 pub(crate) mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,20 +30,20 @@ use turno_proto::model::ring::Origin;
 use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, MessageId, Mono, Payload, QueueName, limits};
 
-use self::broadcast::Tally;
+use self::broadcast::BroadcastTally;
 use self::deferred::DeferredWork;
 use self::disk::durable::Durable;
 use self::dispatch::Item;
 use self::drain::Drain;
 use self::links::Links;
-use self::losses::Losses;
 use self::queues::cold::Loads;
 use self::queues::dedup::Dedup;
 use self::queues::exclusive::Exclusives;
 use self::queues::queue::QueueTable;
 use self::stats::Stats;
-use self::table::message::{Flags, Message, MessageTable, State};
+use self::table::message::{Flags, Message, MessageStage, MessageTable};
 use self::table::timers::Timers;
+use self::worker_lost::Losses;
 use self::workers::pace::Pace;
 use self::workers::peer::Peers;
 use self::workers::shared_rota::SharedRotas;
@@ -73,15 +73,15 @@ pub(crate) struct Messages {
     shared_rotas: SharedRotas,
     /// The number of the latest delivery.
     stamps: u32,
-    /// What the last failure of a dead letter said, by message.
+    /// The text of the last failure of a dead letter, by message.
     failures: BTreeMap<u32, Payload>,
     /// How far each broadcast is, by its message.
-    broadcasts: BTreeMap<u32, Tally>,
+    broadcasts: BTreeMap<u32, BroadcastTally>,
     losses: Losses,
     pace: Pace,
     drain: Option<Drain>,
     deferred: DeferredWork,
-    /// What may go on now because of what just happened. Done at the end of each input, one by one, so that
+    /// Consequences of the input that are still to be handled. Done at the end of each input, one by one, so that
     /// no chain of consequences can grow the stack.
     agenda: VecDeque<Item>,
     /// Job workers whose room changed, because their native connection has more or less.
@@ -217,6 +217,11 @@ impl Messages {
         !self.durable.is_idle()
     }
 
+    /// The same of messages alone.
+    pub(crate) fn messages_wait_for_disk(&self) -> bool {
+        self.durable.indexes().next().is_some()
+    }
+
     pub(crate) const fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -230,23 +235,23 @@ impl Messages {
         self.peers.get(conn).map(|peer| peer.address.as_str())
     }
 
-    /// Who this broker is in its ring, for neighbours to know.
+    /// Sets the broker's identity in its ring, for neighbours to know.
     pub(crate) fn set_ring(&mut self, origin: Option<Origin>) {
         self.links.set_ring(origin);
     }
 
-    /// What jobs may use for one call.
-    pub(crate) fn lend_to_jobs(&mut self) -> jobs::Context<'_> {
+    /// Lends jobs the parts they may use for one call.
+    pub(crate) fn lend_to_jobs(&mut self) -> jobs::JobsContext<'_> {
         let (draining, memory_free) = (self.drain.is_some(), self.memory_free());
-        jobs::Context::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable)
+        jobs::JobsContext::new(self.now, &self.settings, draining, memory_free, &mut self.peers, &mut self.durable)
     }
 
-    /// What the check of jobs looks at.
+    /// Lends the check of jobs the parts it looks at.
     pub(crate) const fn lend_to_check(&self) -> (&Settings, &Peers, bool) {
         (&self.settings, &self.peers, self.drain.is_some())
     }
 
-    /// What the gate of the archive may use for one call.
+    /// Lends the gate of the archive the parts it may use for one call.
     pub(crate) const fn lend_to_archive(&self) -> (Mono, &Settings, &Peers) {
         (self.now, &self.settings, &self.peers)
     }
@@ -285,7 +290,7 @@ impl Messages {
 
     /// Messages that end with the broker, because nothing but its memory holds them.
     pub(crate) fn held_in_memory(&self) -> u64 {
-        let here = |message: &&Message| matches!(message.state, State::Waiting | State::Dead);
+        let here = |message: &&Message| matches!(message.state, MessageStage::Waiting | MessageStage::Dead);
         let volatile = |message: &&Message| !message.flags.has(Flags::DURABLE);
         self.messages.iter().map(|(_, message)| message).filter(here).filter(volatile).count() as u64
     }

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use turno_proto::model::{Code, Payload, limits};
 
-use crate::effect::{CallerWord, HostEffect, Report, Sink};
+use crate::effect::{CallerMessage, HostEffect, Report, Sink};
 use crate::messages::Messages;
-use crate::messages::table::message::{End, Flags, State, Wants};
+use crate::messages::table::message::{Flags, MessageEnd, MessageStage, Wants};
 
 /// Why an attempt is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +46,14 @@ impl Messages {
     pub(super) fn attempt_over(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
         let message = &self.messages[index];
         let queue = message.queue;
-        if matches!(message.state, State::Stopping { .. }) {
-            self.finish(index, End::Otherwise);
+        if matches!(message.state, MessageStage::Stopping { .. }) {
+            self.finish(index, MessageEnd::Otherwise);
             return;
         }
         if cause.is_loss() {
             self.count(queue, |counters| &mut counters.lost);
         }
-        if matches!(self.messages[index].state, State::Asked { .. }) {
+        if matches!(self.messages[index].state, MessageStage::Asked { .. }) {
             return self.part_left(index, out);
         }
         if self.messages[index].flags.has(Flags::FORWARDED) {
@@ -78,23 +78,23 @@ impl Messages {
         }
         match self.messages[index].wants {
             // Over for its caller since it was written.
-            Wants::Nothing if self.messages[index].origin.is_none() => self.finish(index, End::Settled),
+            Wants::Nothing if self.messages[index].origin.is_none() => self.finish(index, MessageEnd::Settled),
             Wants::Reply | Wants::Nothing => {
                 let origin = self.messages[index].origin;
                 // Lost after its time was over, though nobody has looked yet: it would have got no other attempt.
                 let late = self.messages[index].past_deadline(self.now) && cause.is_loss();
                 let code = if late { Code::TimedOut } else { cause.code() };
-                // The worker said the last word itself only if it failed: a second word is then doubled.
-                let end = if code == Code::Failed { End::Settled } else { End::Otherwise };
+                // The worker settled it itself only if it failed: a second settlement is then a duplicate.
+                let end = if code == Code::Failed { MessageEnd::Settled } else { MessageEnd::Otherwise };
                 self.finish(index, end);
                 if let Some(origin) = origin {
                     let payload = cause.into_payload();
-                    out.peer(origin.hears(CallerWord::Undelivered { code, payload }));
+                    out.peer(origin.hears(CallerMessage::Undelivered { code, payload }));
                 }
             }
             Wants::Settling if self.messages[index].past_deadline(self.now) => {
                 self.count(queue, |counters| &mut counters.expired);
-                self.finish(index, End::Otherwise);
+                self.finish(index, MessageEnd::Otherwise);
             }
             Wants::Settling => self.bury(index, cause, out),
         }
@@ -104,7 +104,7 @@ impl Messages {
     pub(crate) fn give_back(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
         let queue = message.queue;
-        if matches!(message.state, State::Asked { .. }) {
+        if matches!(message.state, MessageStage::Asked { .. }) {
             return self.part_left(index, out);
         }
         let over = match message.wants {
@@ -112,8 +112,8 @@ impl Messages {
             Wants::Reply | Wants::Nothing => message.origin.is_none(),
             Wants::Settling => false,
         };
-        if over || matches!(message.state, State::Stopping { .. }) {
-            self.finish(index, End::Otherwise);
+        if over || matches!(message.state, MessageStage::Stopping { .. }) {
+            self.finish(index, MessageEnd::Otherwise);
             return;
         }
         if message.wants == Wants::Reply && message.is_streamed() {
@@ -123,7 +123,7 @@ impl Messages {
         if message.flags.has(Flags::FORWARDED) {
             self.release(index);
             self.messages[index].attempts -= 1;
-            self.messages[index].state = State::Waiting;
+            self.messages[index].state = MessageStage::Waiting;
             self.arm_deadline(index);
             return self.place_foreign(index, out);
         }
@@ -173,7 +173,7 @@ impl Messages {
     }
 }
 
-/// What a dead letter keeps of its last failure: a bounded text.
+/// The text of the last failure that a dead letter keeps, cut to a limit.
 fn last_words(cause: Cause) -> Payload {
     let code = cause.code();
     let (_, body) = cause.into_payload().split();

@@ -1,17 +1,17 @@
-//! What the holder of a delivery says about it. The right to settle belongs to the worker that holds it, once.
+//! Messages of workers about their deliveries. The right to settle belongs to the worker that holds it, once.
 
 use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, Payload};
 
-use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
-use crate::input::WorkerWord;
+use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
+use crate::input::WorkerMessage;
 use crate::messages::Messages;
 use crate::messages::broadcast::is_kept;
-use crate::messages::losses::Trust;
 use crate::messages::retry::Cause;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
-use crate::messages::table::message::{End, Flags, Message, State, Wants};
+use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Wants};
+use crate::messages::worker_lost::Trust;
 
 /// A delivery that is its holder's to settle.
 enum Claim {
@@ -22,25 +22,25 @@ enum Claim {
 }
 
 impl Messages {
-    /// A worker's word about a delivery. Under a token that is not the queue's it counts for nothing.
+    /// A worker's message about a delivery. Under a token that is not the queue's it counts for nothing.
     #[inline]
     pub(crate) fn worker_says(
         &mut self,
         conn: ConnId,
         delivery: Delivery,
         token: Option<u64>,
-        word: WorkerWord,
+        message: WorkerMessage,
         out: &mut impl Sink,
     ) {
         if token.is_some_and(|token| !self.passes_fence(token, conn, delivery)) {
             return;
         }
-        match word {
-            WorkerWord::Reply { more, payload } => self.reply(conn, delivery, more, payload, out),
-            WorkerWord::Ack => self.ack(conn, delivery, out),
-            WorkerWord::Fail { permanent, payload } => self.fail(conn, delivery, permanent, payload, out),
-            WorkerWord::Progress { payload } => self.progress(conn, delivery, payload, out),
-            WorkerWord::Extend { lease_ms } => self.extend(conn, delivery, lease_ms),
+        match message {
+            WorkerMessage::Reply { more, payload } => self.reply(conn, delivery, more, payload, out),
+            WorkerMessage::Ack => self.ack(conn, delivery, out),
+            WorkerMessage::Fail { permanent, payload } => self.fail(conn, delivery, permanent, payload, out),
+            WorkerMessage::Progress { payload } => self.progress(conn, delivery, payload, out),
+            WorkerMessage::Extend { lease_ms } => self.extend(conn, delivery, lease_ms),
         }
     }
 
@@ -61,22 +61,22 @@ impl Messages {
     /// The holder of a message answers it.
     fn answers(&mut self, conn: ConnId, index: u32, more: bool, payload: Payload, out: &mut impl Sink) {
         let message = &self.messages[index];
-        if let State::Asked { .. } = message.state {
+        if let MessageStage::Asked { .. } = message.state {
             return self.part_says(conn, index, more, false, payload, out);
         }
         if message.wants == Wants::Reply {
             match message.origin {
-                Some(origin) => out.peer(origin.hears(CallerWord::Reply { more, payload })),
+                Some(origin) => out.peer(origin.hears(CallerMessage::Reply { more, payload })),
                 None if more => {}
                 None => self.stats.counters.unclaimed += 1,
             }
         }
         if more {
-            if let State::Held { streamed, .. } = &mut self.messages[index].state {
+            if let MessageStage::Held { streamed, .. } = &mut self.messages[index].state {
                 *streamed = true;
             }
         } else {
-            self.settled(conn, index, |counters| &mut counters.replied);
+            self.done(conn, index, |counters| &mut counters.replied, out);
         }
     }
 
@@ -87,8 +87,14 @@ impl Messages {
         if message.wants == Wants::Reply {
             return self.answers(conn, index, false, Payload::default(), out);
         }
+        self.done(conn, index, |counters| &mut counters.acked, out);
+    }
+
+    /// It is settled. The owner of a send that came over a link has to hear of that, whatever the worker said.
+    fn done(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64, out: &mut impl Sink) {
+        let message = &self.messages[index];
         let origin = message.origin.filter(|_| message.wants == Wants::Settling);
-        self.settled(conn, index, |counters| &mut counters.acked);
+        self.settled(conn, index, counter);
         if let Some(origin) = origin {
             out.peer(PeerEffect::Link { conn: origin.conn(), effect: LinkEffect::Ack { seq: origin.seq } });
         }
@@ -103,7 +109,7 @@ impl Messages {
         out: &mut impl Sink,
     ) {
         let Some(index) = self.claim(conn, delivery, true) else { return };
-        if let State::Asked { .. } = self.messages[index].state {
+        if let MessageStage::Asked { .. } = self.messages[index].state {
             return self.part_says(conn, index, false, true, payload, out);
         }
         let record = self.peers.worker_mut(conn);
@@ -122,14 +128,14 @@ impl Messages {
     pub(crate) fn progress(&mut self, conn: ConnId, delivery: Delivery, payload: Payload, out: &mut impl Sink) {
         let Some(index) = self.claim(conn, delivery, false) else { return };
         if let Some(origin) = self.messages[index].origin {
-            out.peer(origin.hears(CallerWord::Progress { payload }));
+            out.peer(origin.hears(CallerMessage::Progress { payload }));
         }
     }
 
     fn extend(&mut self, conn: ConnId, delivery: Delivery, lease_ms: u32) {
         if let Some(index) = self.claim(conn, delivery, false)
             && self.settings.lease_ms.is_some()
-            && matches!(self.messages[index].state, State::Held { .. })
+            && matches!(self.messages[index].state, MessageStage::Held { .. })
         {
             self.arm_lease(index, u64::from(lease_ms));
         }
@@ -143,7 +149,7 @@ impl Messages {
             Some(Claim::Stopping(index)) => {
                 if settles {
                     self.stats.counters.late += 1;
-                    self.finish(index, End::Settled);
+                    self.finish(index, MessageEnd::Settled);
                 }
                 None
             }
@@ -160,9 +166,13 @@ impl Messages {
     fn held_by(&self, conn: ConnId, delivery: Delivery) -> Option<Claim> {
         let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
         let (holder, claim) = match message.state {
-            State::Held { worker, .. } | State::Asked { worker, .. } => (worker, Claim::Live(delivery.index)),
-            State::Stopping { worker } => (worker, Claim::Stopping(delivery.index)),
-            State::Waiting | State::Broadcast | State::Storing { .. } | State::Dead => return None,
+            MessageStage::Held { worker, .. } | MessageStage::Asked { worker, .. } => {
+                (worker, Claim::Live(delivery.index))
+            }
+            MessageStage::Stopping { worker } => (worker, Claim::Stopping(delivery.index)),
+            MessageStage::Waiting | MessageStage::Broadcast | MessageStage::Storing { .. } | MessageStage::Dead => {
+                return None;
+            }
         };
         (holder == conn).then_some(claim)
     }
@@ -178,10 +188,10 @@ impl Messages {
             self.clear_standing(conn, index);
         }
         self.count_settled(index, counter);
-        self.finish(index, End::Settled);
+        self.finish(index, MessageEnd::Settled);
     }
 
-    /// Counts a word that settles, and how long the worker took for a request.
+    /// Counts a settlement, and how long the worker took for a request.
     fn count_settled(&mut self, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         let message = &self.messages[index];
         *counter(&mut self.stats.counters) += 1;
@@ -228,7 +238,7 @@ impl Messages {
     }
 
     /// The message is over and leaves the broker.
-    pub(super) fn finish(&mut self, index: u32, end: End) {
+    pub(super) fn finish(&mut self, index: u32, end: MessageEnd) {
         let holder = self.messages[index].holder();
         if holder.is_some() {
             self.release(index);

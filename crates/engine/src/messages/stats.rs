@@ -57,7 +57,7 @@ impl Messages {
     }
 }
 
-/// What a message of that payload counts for.
+/// Bytes that a message with that payload counts as.
 pub(super) const fn bytes_of(payload_len: usize) -> u64 {
     (payload_len + limits::MESSAGE_OVERHEAD_BYTES) as u64
 }

@@ -5,7 +5,7 @@ use turno_proto::model::ring::{Origin, RingState};
 use turno_proto::model::topic::EventRef;
 use turno_proto::model::{ConnId, Mono, Seconds};
 
-use super::node::{Node, Passed};
+use super::node::{Passed, RingNode};
 use super::{PublicationRef, RingEffect, RingInput, RingSettings};
 use crate::settings::Settings;
 
@@ -18,8 +18,8 @@ pub(crate) struct Relink {
 /// The broker's place in a ring.
 #[derive(Debug)]
 pub(crate) struct Host {
-    node: Node,
-    /// What the node says; kept for its room only.
+    node: RingNode,
+    /// A buffer for effects of the node; kept for its capacity only.
     effects: Vec<RingEffect>,
     /// The address of the next one, if the broker links with it for the ring's sake.
     linked: Option<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn new(settings: RingSettings, now: Mono) -> Self {
-        Self { node: Node::new(settings, now), effects: Vec::new(), linked: None }
+        Self { node: RingNode::new(settings, now), effects: Vec::new(), linked: None }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
@@ -50,7 +50,7 @@ impl Host {
         self.node.state() == RingState::Off
     }
 
-    /// Who this broker is in the ring; `None` while it is out of it.
+    /// The broker's identity in the ring; `None` while it is out of it.
     pub(crate) fn origin(&self) -> Option<Origin> {
         (!self.is_off()).then_some(self.node.me().origin)
     }
@@ -79,7 +79,7 @@ impl Host {
         !self.effects.is_empty()
     }
 
-    /// What the node wants done. The list is to be given back, for its room.
+    /// The effects of the node. The list is to be given back, for its capacity.
     pub(crate) fn take_effects(&mut self) -> Vec<RingEffect> {
         std::mem::take(&mut self.effects)
     }

@@ -1,13 +1,13 @@
-//! Whose filters end at a node of the tree, and how: mostly one or two, sometimes very many.
+//! Receivers whose filters end at a node of the tree, and how: mostly one or two, sometimes very many.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::numbers::Numbers;
+use super::numbers::NumberPool;
 
 /// How a filter ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum FilterEnd {
     /// With the segment that leads to the node.
     Here,
     /// With `*` after it. That needs no node of its own.
@@ -44,15 +44,15 @@ const fn matching(left: usize) -> Range<u32> {
 impl Mark {
     const NONE: Self = Self(0);
 
-    fn new(end: End, receiver: u32) -> Self {
+    fn new(end: FilterEnd, receiver: u32) -> Self {
         assert!(receiver < HERE, "connections and subscribers are limited");
         Self(
             receiver
                 | match end {
-                    End::Here => HERE,
-                    End::Star => STAR,
-                    End::Rest => REST,
-                    End::Dot => DOT,
+                    FilterEnd::Here => HERE,
+                    FilterEnd::Star => STAR,
+                    FilterEnd::Rest => REST,
+                    FilterEnd::Dot => DOT,
                 },
         )
     }
@@ -74,7 +74,7 @@ pub(super) struct Ends([Mark; 2]);
 #[derive(Debug, Default)]
 pub(super) struct Crowds {
     all: Vec<BTreeSet<u32>>,
-    numbers: Numbers,
+    numbers: NumberPool,
 }
 
 impl Ends {
@@ -84,7 +84,7 @@ impl Ends {
     }
 
     /// True unless it was there already.
-    pub(super) fn insert(&mut self, end: End, receiver: u32, crowds: &mut Crowds) -> bool {
+    pub(super) fn insert(&mut self, end: FilterEnd, receiver: u32, crowds: &mut Crowds) -> bool {
         let mark = Mark::new(end, receiver);
         if let Some(crowd) = self.0[0].crowd() {
             return crowds.all[crowd].insert(mark.0);
@@ -101,7 +101,7 @@ impl Ends {
     }
 
     /// True if it was there.
-    pub(super) fn remove(&mut self, end: End, receiver: u32, crowds: &mut Crowds) -> bool {
+    pub(super) fn remove(&mut self, end: FilterEnd, receiver: u32, crowds: &mut Crowds) -> bool {
         let mark = Mark::new(end, receiver);
         if let Some(crowd) = self.0[0].crowd() {
             let removed = crowds.all[crowd].remove(&mark.0);
@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn end() -> impl Strategy<Value = End> {
-        prop_oneof![Just(End::Here), Just(End::Star), Just(End::Rest), Just(End::Dot)]
+    fn end() -> impl Strategy<Value = FilterEnd> {
+        prop_oneof![Just(FilterEnd::Here), Just(FilterEnd::Star), Just(FilterEnd::Rest), Just(FilterEnd::Dot)]
     }
 
     fn told(ends: Ends, left: usize, crowds: &Crowds) -> Vec<u32> {
@@ -181,11 +181,11 @@ mod tests {
         told
     }
 
-    const fn matches(end: End, left: usize) -> bool {
+    const fn matches(end: FilterEnd, left: usize) -> bool {
         match end {
-            End::Here => left == 0,
-            End::Star => left == 1,
-            End::Rest | End::Dot => left > 0,
+            FilterEnd::Here => left == 0,
+            FilterEnd::Star => left == 1,
+            FilterEnd::Rest | FilterEnd::Dot => left > 0,
         }
     }
 

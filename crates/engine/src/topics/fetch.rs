@@ -13,7 +13,7 @@ use turno_proto::model::{Code, Filter};
 
 use super::{Receiver, Topics, Who};
 
-/// What waits for one of them.
+/// Events that wait for one subscriber.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     pub(super) id: Arc<str>,
@@ -41,7 +41,7 @@ impl Fetcher {
     }
 }
 
-/// What a call fetched.
+/// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
     pub(super) events: Vec<Arc<Event>>,
@@ -126,7 +126,7 @@ impl Topics {
         self.fetch_bytes = all - before + after;
     }
 
-    /// What waits for it, the oldest first. It is gone from here with that.
+    /// Takes the events that wait for it, the oldest first.
     pub(super) fn fetch(&mut self, id: &str, limit: u32) -> Result<Fetched, Code> {
         let number = *self.by_id.get(id).ok_or(Code::NotFound)?;
         let Who::Fetcher(fetcher) = &mut self.at(number).who else { return Err(Code::NotFound) };

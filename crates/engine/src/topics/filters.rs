@@ -2,11 +2,11 @@
 
 use turno_proto::model::{Filter, Topic};
 
-use super::ends::End;
+use super::ends::FilterEnd;
 use super::seeded::Seeded;
 use super::trie::{Path, Trie};
 
-/// Whose filters match a topic.
+/// All filters: finds those that match a topic.
 #[derive(Debug)]
 pub(super) struct Filters {
     trie: Trie,
@@ -23,9 +23,9 @@ fn path(filter: &Filter) -> Option<Path<'_>> {
             let (before, last) =
                 pattern.rsplit_once('.').map_or((None, &**pattern), |(before, last)| (Some(before), last));
             Some(match last {
-                "*" => path(before, b"", End::Star),
-                ">" => path(before, b"", End::Rest),
-                _ => path(Some(pattern), b"", End::Here),
+                "*" => path(before, b"", FilterEnd::Star),
+                ">" => path(before, b"", FilterEnd::Rest),
+                _ => path(Some(pattern), b"", FilterEnd::Here),
             })
         }
         Filter::Prefix(prefix) => {
@@ -33,12 +33,12 @@ fn path(filter: &Filter) -> Option<Path<'_>> {
             let segments = dot.map(|dot| segments(&prefix[..dot])).map_or(Some(None), |segments| segments.map(Some))?;
             let beginning = &prefix[dot.map_or(0, |dot| dot + 1)..];
             // No topic ends with a dot: what begins with segments and a dot goes on, which is what `>` says.
-            Some(path(segments, beginning, if beginning.is_empty() { End::Dot } else { End::Here }))
+            Some(path(segments, beginning, if beginning.is_empty() { FilterEnd::Dot } else { FilterEnd::Here }))
         }
     }
 }
 
-/// What a topic can begin with. Of anything else nothing is published, and in the tree a `*` would mean something.
+/// The text that a topic can begin with. Nothing else is published, and in the tree a `*` would mean something.
 fn segments(bytes: &[u8]) -> Option<&str> {
     Topic::from_bytes(bytes).ok()?;
     std::str::from_utf8(bytes).ok()
@@ -134,7 +134,7 @@ mod tests {
     }
 
     proptest! {
-        /// What looking at each filter finds is found, and nothing is kept of what is gone.
+        /// The tree finds the same as a scan of all filters, and keeps nothing of removed filters.
         #[test]
         fn what_a_scan_finds_is_found(
             steps in proptest::collection::vec((prop_oneof![pattern(), prefix()], 0u32..5, 0..3), 1..100),

@@ -1,11 +1,11 @@
-//! Topics: events for anyone who listens, now. Nobody waits for anybody: who reads too slowly misses some, and is told.
+//! Topics: events for the current subscribers. A subscriber that reads too slowly misses some, and is told how many.
 
-mod counted;
 mod ends;
 mod fetch;
 mod filters;
 mod nodes;
 mod numbers;
+mod recent;
 mod seeded;
 mod shapes;
 mod trie;
@@ -21,11 +21,11 @@ use turno_proto::model::limits::{
 use turno_proto::model::topic::EventRef;
 use turno_proto::model::{Code, ConnId, Filter, Mono, Topic};
 
-use self::counted::Counted;
 use self::fetch::Fetcher;
 use self::filters::Filters;
+use self::recent::RecentTopics;
 use self::seeded::Seeded;
-use self::shapes::{Shape, Tally};
+use self::shapes::{Shape, ShapeCounts};
 use crate::effect::Sink;
 
 /// Filters whose segments the check counts anew. More: it would take too long after every step.
@@ -54,12 +54,12 @@ pub(crate) struct Topics {
     looks: u64,
     /// Rises with every filter that comes or goes: who was found before may be wrong then.
     version: u64,
-    counted: Counted,
+    counted: RecentTopics,
     /// The places of `*` in filters, where there are several.
-    stars: Tally<u32>,
+    stars: ShapeCounts<u32>,
     /// Filters and nodes of the tree that were looked at in vain since somebody asked, at most.
     work: u32,
-    /// Who an event is for; kept for their room only.
+    /// Receivers of an event; kept for its capacity only.
     found: Vec<u32>,
     listeners: Vec<Listener>,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Topics {
 struct Receiver {
     who: Who,
     filters: BTreeSet<Filter>,
-    shapes: Tally<Shape>,
+    shapes: ShapeCounts<Shape>,
     or_close: bool,
     /// When it was found last: of several filters that match, one is enough.
     found: u64,
@@ -86,11 +86,19 @@ enum Who {
 
 impl Receiver {
     const fn new(who: Who) -> Self {
-        Self { who, filters: BTreeSet::new(), shapes: Tally::new(), or_close: false, found: 0, events: 0, dropped: 0 }
+        Self {
+            who,
+            filters: BTreeSet::new(),
+            shapes: ShapeCounts::new(),
+            or_close: false,
+            found: 0,
+            events: 0,
+            dropped: 0,
+        }
     }
 }
 
-/// What others may ask for.
+/// The interface for other machines.
 impl Topics {
     /// A connection listens. The same filter again changes nothing but `or_close`.
     pub(crate) fn subscribe(&mut self, conn: ConnId, filter: &Filter, or_close: bool) -> Result<(), Code> {
@@ -185,8 +193,8 @@ impl Topics {
             fetch_bytes: 0,
             looks: 0,
             version: 0,
-            counted: Counted::new(seed),
-            stars: Tally::new(),
+            counted: RecentTopics::new(seed),
+            stars: ShapeCounts::new(),
             work: 0,
             found: Vec::new(),
             listeners: Vec::new(),

@@ -5,24 +5,24 @@
 //! compared in full: the hash says where, never what.
 
 use super::ends::Ends;
-use super::numbers::Numbers;
+use super::numbers::NumberPool;
 use super::words::{SHORT_MAX, Word};
 
 /// One of very many: all that a walk looks at, in half a line of a processor's cache.
 #[derive(Debug, Default)]
 #[repr(align(32))]
-pub(super) struct Node {
+pub(super) struct TrieNode {
     /// The segment that leads to it; `*` for any.
     word: Word,
-    /// Whose filters end here.
+    /// The filters that end here.
     pub(super) ends: Ends,
     /// The number of the node it comes after.
     parent: u32,
-    /// Its own, as long as it is there; nought where no node is.
+    /// Its own, as long as it is there; zero where no node is.
     pub(super) number: u32,
-    /// What its place depends on.
+    /// The hash that its place depends on.
     home: u32,
-    /// What leads on from it: a bit for `*`, one for each [`Length`] of beginnings, and above them how many segments.
+    /// The ways on from it: a bit for `*`, one for each [`Length`] of beginnings, and above them how many segments.
     ways: u32,
 }
 
@@ -51,7 +51,7 @@ impl Length {
 const STAR: u32 = 1;
 const ONE_SEGMENT: u32 = Length::LONG.bit() << 1;
 
-/// What follows from all segments up to a node.
+/// A hash of all segments up to a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Key(u64);
 
@@ -73,14 +73,14 @@ impl Key {
         (self.0 >> (u64::BITS - SHARD_BITS)) as usize
     }
 
-    /// What the place there depends on: more bits than a table has places.
+    /// The part that the place depends on: more bits than a table has places.
     #[inline]
     const fn home(self) -> u32 {
         ((self.0 << SHARD_BITS) >> u32::BITS) as u32
     }
 }
 
-impl Node {
+impl TrieNode {
     const fn is_vacant(&self) -> bool {
         self.number == 0
     }
@@ -140,54 +140,54 @@ pub(super) struct Nodes {
     shards: Box<[Shard; SHARDS]>,
     /// Nodes that are there.
     taken: usize,
-    numbers: Numbers,
+    numbers: NumberPool,
 }
 
 /// Where a node is, until another comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NodePlace {
     shard: usize,
     at: usize,
 }
 
 /// The first to come and the last to go: nothing is ever in its place.
-pub(super) const ROOT: Place = Place { shard: 0, at: 0 };
+pub(super) const ROOT: NodePlace = NodePlace { shard: 0, at: 0 };
 
 impl Nodes {
     /// With a root.
     pub(super) fn new() -> Self {
         let shards = Box::new(std::array::from_fn(|_| Shard { places: vacant(PLACES_MIN), taken: 0 }));
-        let mut nodes = Self { shards, taken: 0, numbers: Numbers::default() };
+        let mut nodes = Self { shards, taken: 0, numbers: NumberPool::default() };
         nodes.insert(Key::ROOT, 0, Word::default());
         nodes
     }
 
     #[inline]
-    pub(super) fn at(&self, place: Place) -> &Node {
+    pub(super) fn at(&self, place: NodePlace) -> &TrieNode {
         &self.shards[place.shard].places[place.at]
     }
 
-    pub(super) fn at_mut(&mut self, place: Place) -> &mut Node {
+    pub(super) fn at_mut(&mut self, place: NodePlace) -> &mut TrieNode {
         &mut self.shards[place.shard].places[place.at]
     }
 
     /// Where the node is that comes after that parent by that word.
     #[inline]
-    pub(super) fn find(&self, key: Key, parent: u32, word: Word) -> Option<Place> {
+    pub(super) fn find(&self, key: Key, parent: u32, word: Word) -> Option<NodePlace> {
         let shard = key.shard();
-        Some(Place { shard, at: self.shards[shard].find(key.home(), parent, word)? })
+        Some(NodePlace { shard, at: self.shards[shard].find(key.home(), parent, word)? })
     }
 
     /// One that was not there. Others may be at other places after it.
-    pub(super) fn insert(&mut self, key: Key, parent: u32, word: Word) -> Place {
+    pub(super) fn insert(&mut self, key: Key, parent: u32, word: Word) -> NodePlace {
         self.taken += 1;
         let (home, number) = (key.home(), self.numbers.take() + 1);
-        let node = Node { word, ends: Ends::default(), parent, number, home, ways: 0 };
-        Place { shard: key.shard(), at: self.shards[key.shard()].insert(node) }
+        let node = TrieNode { word, ends: Ends::default(), parent, number, home, ways: 0 };
+        NodePlace { shard: key.shard(), at: self.shards[key.shard()].insert(node) }
     }
 
     /// Others may be at other places after it.
-    pub(super) fn remove(&mut self, place: Place) {
+    pub(super) fn remove(&mut self, place: NodePlace) {
         self.taken -= 1;
         let node = self.shards[place.shard].remove(place.at);
         self.numbers.give_back(node.number - 1);
@@ -202,7 +202,7 @@ impl Nodes {
 /// A table with open addressing: a node is at the place its home says, or after it, with no vacant place in between.
 #[derive(Debug)]
 struct Shard {
-    places: Vec<Node>,
+    places: Vec<TrieNode>,
     /// Nodes that are there.
     taken: usize,
 }
@@ -234,7 +234,7 @@ impl Shard {
         }
     }
 
-    fn insert(&mut self, node: Node) -> usize {
+    fn insert(&mut self, node: TrieNode) -> usize {
         // A third of the places at least is vacant, so that few nodes are far from home.
         if (self.taken + 1) * 3 > self.places.len() * 2 {
             self.resize(self.places.len() * 2);
@@ -243,7 +243,7 @@ impl Shard {
         self.put(node)
     }
 
-    fn put(&mut self, node: Node) -> usize {
+    fn put(&mut self, node: TrieNode) -> usize {
         let mut place = self.place(node.home);
         while !self.places[place].is_vacant() {
             place = self.after(place);
@@ -252,10 +252,10 @@ impl Shard {
         place
     }
 
-    fn remove(&mut self, place: usize) -> Node {
+    fn remove(&mut self, place: usize) -> TrieNode {
         let node = std::mem::take(&mut self.places[place]);
         self.taken -= 1;
-        // Anyone who is further on only because this place was taken moves up.
+        // Nodes that are further on only because this place was taken move up.
         let last = self.places.len() - 1;
         let far = |from: usize, to: usize| to.wrapping_sub(from) & last;
         let (mut gap, mut next) = (place, self.after(place));
@@ -283,8 +283,8 @@ impl Shard {
     }
 }
 
-fn vacant(places: usize) -> Vec<Node> {
-    std::iter::repeat_with(Node::default).take(places).collect()
+fn vacant(places: usize) -> Vec<TrieNode> {
+    std::iter::repeat_with(TrieNode::default).take(places).collect()
 }
 
 #[cfg(test)]
@@ -300,13 +300,13 @@ mod tests {
 
     #[test]
     fn a_node_stays_small_and_has_room_for_all_segments() {
-        assert_eq!(size_of::<Node>(), 32);
+        assert_eq!(size_of::<TrieNode>(), 32);
         assert!((u32::MAX / ONE_SEGMENT) as usize > SUBSCRIPTION_SEGMENTS_MAX);
     }
 
     #[test]
     fn ways_are_told_apart() {
-        let mut node = Node::default();
+        let mut node = TrieNode::default();
         node.set_star(true);
         assert!(node.has_star() && !node.has_beginnings() && !node.has_segments());
         node.set_star(false);

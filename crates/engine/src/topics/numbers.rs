@@ -1,14 +1,14 @@
 //! Small numbers for things that come and go.
 
-/// Gives out numbers from nought on, those first that came back.
+/// Gives out numbers from zero on, returned ones first.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct NumberPool {
     returned: Vec<u32>,
     /// None as high was given out yet.
     next: u32,
 }
 
-impl Numbers {
+impl NumberPool {
     pub(super) fn take(&mut self) -> u32 {
         self.returned.pop().unwrap_or_else(|| {
             self.next = self.next.checked_add(1).expect("filters are limited, and their segments");
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn numbers_come_back() {
-        let mut numbers = Numbers::default();
+        let mut numbers = NumberPool::default();
         assert_eq!([numbers.take(), numbers.take(), numbers.take()], [0, 1, 2]);
         numbers.give_back(1);
         assert_eq!([numbers.take(), numbers.take()], [1, 3]);

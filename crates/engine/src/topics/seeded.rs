@@ -85,7 +85,7 @@ pub(super) fn short(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The standard library has it too, with keys of nought.
+    /// The standard library has it too, with zero keys.
     #[test]
     fn the_hash_is_the_one_of_the_standard_library() {
         let bytes: Vec<u8> = (1..=255).collect();

@@ -38,9 +38,9 @@ impl Shape {
 
 /// How many filters there are of each kind.
 #[derive(Debug)]
-pub(super) struct Tally<K>(BTreeMap<K, u32>);
+pub(super) struct ShapeCounts<K>(BTreeMap<K, u32>);
 
-impl<K: Ord> Tally<K> {
+impl<K: Ord> ShapeCounts<K> {
     pub(super) const fn new() -> Self {
         Self(BTreeMap::new())
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn kinds_go_with_the_last_of_them() {
-        let mut tally = Tally::new();
+        let mut tally = ShapeCounts::new();
         tally.add('a');
         tally.add('a');
         assert!(tally.has_room(&'a', 1) && !tally.has_room(&'b', 1));

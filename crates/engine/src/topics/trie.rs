@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ends::{Crowds, End};
-use super::nodes::{Key, Length, Node, Nodes, Place, ROOT};
+use super::ends::{Crowds, FilterEnd};
+use super::nodes::{Key, Length, NodePlace, Nodes, ROOT, TrieNode};
 use super::seeded::Seeded;
 use super::words::{SHORT_MAX, Word, Words};
 
@@ -29,9 +29,9 @@ pub(super) struct Trie {
 pub(super) struct Path<'a> {
     /// Separated by dots; `None`: it begins with how it ends.
     pub(super) segments: Option<&'a str>,
-    /// What the next one begins with. None: it may be any, or there is none.
+    /// The beginning of the next segment. Empty: it may be any, or there is none.
     pub(super) beginning: &'a [u8],
-    pub(super) end: End,
+    pub(super) end: FilterEnd,
 }
 
 /// One part of it.
@@ -42,7 +42,7 @@ struct Part<'a> {
 }
 
 /// Where a path goes through, and by what.
-struct Step<'a> {
+struct TrieStep<'a> {
     key: Key,
     parent: u32,
     word: Word,
@@ -59,7 +59,7 @@ struct Segment {
     end: u32,
 }
 
-/// What a walk is about.
+/// The state of a walk.
 struct Walk<'a> {
     topic: &'a [u8],
     segments: &'a [Segment],
@@ -113,7 +113,7 @@ impl Trie {
     }
 
     /// A node that was not there.
-    fn add(&mut self, at: Place, key: Key, part: Part<'_>) -> (Place, Key) {
+    fn add(&mut self, at: NodePlace, key: Key, part: Part<'_>) -> (NodePlace, Key) {
         let word = part.shaped(self.words.take(part.bytes));
         let key = key.then(word.hash(self.seed));
         let node = self.nodes.at_mut(at);
@@ -134,17 +134,17 @@ impl Trie {
     pub(super) fn remove(&mut self, path: Path<'_>, receiver: u32) -> bool {
         let mut steps = Vec::new();
         let nothing = Part { bytes: &[], is_whole: true };
-        let mut step = Step { key: Key::ROOT, parent: 0, word: Word::default(), part: nothing };
+        let mut step = TrieStep { key: Key::ROOT, parent: 0, word: Word::default(), part: nothing };
         let mut at = ROOT;
         for part in path.parts() {
             let (parent, word) = (self.nodes.at(at).number, part.word(&self.words));
             let key = step.key.then(word.hash(self.seed));
             let Some(child) = self.nodes.find(key, parent, word) else { return false };
-            steps.push(std::mem::replace(&mut step, Step { key, parent, word, part }));
+            steps.push(std::mem::replace(&mut step, TrieStep { key, parent, word, part }));
             at = child;
         }
         let removed = self.nodes.at_mut(at).ends.remove(path.end, receiver, &mut self.crowds);
-        // What leads nowhere any more goes.
+        // Nodes that lead nowhere any more are removed.
         while let Some(before) = steps.pop() {
             if !self.nodes.at(at).is_empty() {
                 break;
@@ -163,7 +163,7 @@ impl Trie {
     }
 
     /// Nothing comes after the node by that step any more.
-    fn forget(&mut self, at: Place, step: &Step<'_>) {
+    fn forget(&mut self, at: NodePlace, step: &TrieStep<'_>) {
         self.words.give_back(step.part.bytes);
         let node = self.nodes.at_mut(at);
         if step.word == Word::STAR {
@@ -199,7 +199,7 @@ impl Trie {
 
     /// Goes as deep as the topic has segments, which are limited. Where it goes on follows from the key, which it has, and
     /// not from the node, which may have to be waited for.
-    fn walk(&self, walk: &Walk<'_>, at: Place, key: Key, tell: &mut impl FnMut(u32)) {
+    fn walk(&self, walk: &Walk<'_>, at: NodePlace, key: Key, tell: &mut impl FnMut(u32)) {
         let node = self.nodes.at(at);
         node.ends.tell(walk.segments.len(), &self.crowds, tell);
         let Some((segment, left)) = walk.segments.split_first() else { return };
@@ -225,7 +225,7 @@ impl Trie {
     /// Tells of those to whom the beginning of that segment is enough. It is looked up once for each length that some
     /// beginning here has, or may have if it is long.
     #[inline(never)]
-    fn begin(&self, node: &Node, key: Key, name: &[u8], tell: &mut impl FnMut(u32)) {
+    fn begin(&self, node: &TrieNode, key: Key, name: &[u8], tell: &mut impl FnMut(u32)) {
         let lengths = node.beginnings().flat_map(|length| match length {
             Length::LONG => SHORT_MAX + 1..=name.len(),
             short => short.bytes()..=short.bytes(),

@@ -1,4 +1,4 @@
-//! What an admin may ask about topics, and do with subscribers that fetch.
+//! Calls of an admin about topics and about subscribers that fetch.
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_WORK, TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};

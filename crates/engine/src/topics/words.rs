@@ -3,7 +3,7 @@
 //! A prefix may end within a segment; of that there is only the beginning, which is another word than the same bytes as a
 //! whole.
 
-use super::numbers::Numbers;
+use super::numbers::NumberPool;
 use super::seeded::{Seeded, Table, short};
 
 /// A segment or its beginning: its own bytes if they are few, else a number that is given to it while some node has it.
@@ -17,7 +17,7 @@ const LONG: u64 = 0x7F << 56;
 const BEGINNING: u64 = 1 << 63;
 
 impl Word {
-    /// What no node has.
+    /// A value that no node has.
     const UNKNOWN: Self = Self(u64::MAX ^ BEGINNING);
 
     /// `*`, which is no segment of a topic.
@@ -45,7 +45,7 @@ impl Word {
 #[derive(Debug)]
 pub(super) struct Words {
     long: Table<Box<[u8]>, Used>,
-    numbers: Numbers,
+    numbers: NumberPool,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Used {
 
 impl Words {
     pub(super) fn new(seed: Seeded) -> Self {
-        Self { long: Table::with_hasher(seed), numbers: Numbers::default() }
+        Self { long: Table::with_hasher(seed), numbers: NumberPool::default() }
     }
 
     /// Of a segment of a topic or a filter.

@@ -146,11 +146,9 @@ fn names_may_be_ambiguous() {
     let mut harness = Harness::new();
     for _ in 0..2 {
         let worker = harness.client();
-        assert_eq!(harness.register_named(worker, Slots::Limited(1), "paired connection"), Ok(vec![]));
+        assert_eq!(harness.register_named(worker, Slots::Limited(1), "same name"), Ok(vec![]));
     }
-    for (worker, expected) in
-        [("paired connection", Code::Ambiguous), ("nobody", Code::NotFound), ("3", Code::NotFound)]
-    {
+    for (worker, expected) in [("same name", Code::Ambiguous), ("nobody", Code::NotFound), ("3", Code::NotFound)] {
         let worker = worker.to_owned();
         for call in [
             AdminCall::WorkerShow { worker: worker.clone() },
@@ -163,7 +161,7 @@ fn names_may_be_ambiguous() {
             assert_eq!(change(&mut harness, call.clone()), (Err(expected), vec![]), "{call:?}");
         }
     }
-    assert_eq!(harness.worker_view("2").name, "paired connection");
+    assert_eq!(harness.worker_view("2").name, "same name");
     assert_eq!(harness.look(AdminCall::QueueShow { queue: "none".to_owned() }), Err(Code::NotFound));
     assert_eq!(harness.look(AdminCall::QueueConsumers { queue: "not a name".to_owned() }), Err(Code::NotFound));
 }

@@ -41,7 +41,7 @@ fn the_backlog_has_no_limit() {
     assert_eq!(harness.status().ready, 0);
 }
 
-/// Proves S0.28, S0.29 and S0.31: while anything waits a new message joins the end, anyone who has room; freed slots
+/// Proves S0.28, S0.29 and S0.31: while anything waits a new message joins the end, even if a worker has room; freed slots
 /// serve the head, each message exactly once; a head that cannot be placed stays the head.
 #[test]
 fn first_in_first_out_and_once() {

@@ -1,7 +1,7 @@
 //! What a peer may get wrong about exclusive queues, cancelling, broadcasts, draining and tokens: each has one stated
 //! outcome, and changes nothing else.
 
-use turno_engine::{Broadcast, CallerWord, Effect, Input, PeerEffect, WorkerWord};
+use turno_engine::{Broadcast, CallerMessage, Effect, Input, PeerEffect, WorkerMessage};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId};
 
@@ -72,7 +72,7 @@ fn there_is_nothing_to_cancel() {
     assert_eq!(harness.cancel(client, 1), [], "nothing was asked");
     assert_eq!(harness.request(client, ask(1, "q", "runs")), [turn(worker, "runs")]);
     assert_eq!(harness.cancel(other, 1), [], "another's");
-    assert_eq!(harness.cancel(worker, 1), [], "the worker's word for it is FAIL");
+    assert_eq!(harness.cancel(worker, 1), [], "a worker says FAIL for that");
     assert_eq!(harness.reply(worker, "runs", "R"), [reply(client, 1, "R")]);
     assert_eq!(harness.cancel(client, 1), [], "answered");
     assert_eq!(harness.send(client, ask(2, "q", "sent")).1, [sent(worker, "sent")]);
@@ -130,18 +130,18 @@ fn an_id_is_cancelled_once() {
     assert_eq!(harness.counters().cancelled, 1);
 }
 
-/// Proves I8: word under a token that nobody was given yet is dropped and counted as forged, of whatever kind it is, also
+/// Proves I8: a message under a token that nobody was given yet is dropped and counted as forged, of whatever kind it is, also
 /// in a shared queue and about a broadcast; the delivery stays its holder's.
 #[test]
 fn a_token_from_the_future() {
-    type Word = fn(ConnId, Delivery) -> Input;
-    let words: [Word; 6] = [
-        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: body("x") }),
-        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload: body("x") }),
-        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Ack),
-        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body("x") }),
-        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Extend { lease_ms: 1 }),
-        |conn, delivery| Input::worker(conn, delivery, WorkerWord::Progress { payload: body("x") }),
+    type Message = fn(ConnId, Delivery) -> Input;
+    let messages: [Message; 6] = [
+        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: body("x") }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Reply { more: true, payload: body("x") }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Ack),
+        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body("x") }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Extend { lease_ms: 1 }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Progress { payload: body("x") }),
     ];
     for exclusive in [true, false] {
         let mut harness = Harness::new();
@@ -155,8 +155,8 @@ fn a_token_from_the_future() {
         let mut forged = 0;
         for delivery in [harness.held(worker, "a"), harness.held(worker, "all")] {
             for token in [FIRST + 1, FIRST + (1 << 20), u64::MAX] {
-                for word in words {
-                    assert_eq!(harness.say(word(worker, delivery).fenced(token)), [], "{token}");
+                for message in messages {
+                    assert_eq!(harness.say(message(worker, delivery).fenced(token)), [], "{token}");
                     forged += 1;
                     assert_eq!(harness.counters().forged, forged, "{token}");
                 }
@@ -170,7 +170,7 @@ fn a_token_from_the_future() {
             [Seen::Said(Effect::Peer(PeerEffect::Caller {
                 conn: client,
                 seq: 2,
-                word: CallerWord::BroadcastEnd(Box::new(end))
+                message: CallerMessage::BroadcastEnd(Box::new(end))
             }))]
         );
     }

@@ -1,6 +1,6 @@
 //! A message to every consumer: who gets it, what comes back, and its one end.
 
-use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, PeerEffect, Settings, WorkerWord};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerMessage, Effect, Input, PeerEffect, Settings, WorkerMessage};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageKind, MessageState, Reason};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Limits, Party, Slots, WorkerId, limits};
@@ -33,12 +33,12 @@ fn said(conn: ConnId, seq: u32, (worker, peer): (u64, ConnId), text: &str, more:
     Seen::Said(Effect::Peer(PeerEffect::Caller {
         conn,
         seq,
-        word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload: body(text) }),
+        message: CallerMessage::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload: body(text) }),
     }))
 }
 
 fn over(conn: ConnId, seq: u32, end: BroadcastEnd) -> Seen {
-    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::BroadcastEnd(Box::new(end)) }))
+    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, message: CallerMessage::BroadcastEnd(Box::new(end)) }))
 }
 
 fn party(worker: u64, peer: ConnId) -> Party {
@@ -147,7 +147,7 @@ fn a_no_reply_broadcast_leaves_nothing_behind() {
 }
 
 /// Proves S2.13, I12 and I13: at the deadline those that have not answered count as expired and are told to stop; the
-/// end comes once, and later words change nothing.
+/// end comes once, and later messages change nothing.
 #[test]
 fn the_deadline_ends_it_for_those_that_are_silent() {
     let mut harness = Harness::new();
@@ -178,7 +178,7 @@ fn a_broadcast_that_names_no_deadline_has_the_usual_one() {
     assert_eq!(harness.pass(1), [harness.stopped(worker, "hi", Code::TimedOut), over(client, 1, end)]);
 }
 
-/// Proves S2.13 and S2.15: anyone who is lost, or leaves in order, has left; it goes to nobody else.
+/// Proves S2.13 and S2.15: a consumer that is lost, or leaves in order, counts as left; its part goes to nobody else.
 #[test]
 fn those_that_leave_are_counted_and_named() {
     let mut harness = Harness::new();
@@ -225,7 +225,7 @@ fn failures_come_back_and_are_not_retried() {
     assert_eq!((harness.counters().failed, harness.counters().retried, harness.status().dead), (2, 0, 0));
 }
 
-/// S2.13: pieces of several consumers are mixed, each with its name; word of progress goes nowhere.
+/// S2.13: pieces of several consumers are mixed, each with its name; progress goes nowhere.
 #[test]
 fn pieces_tell_whose_they_are() {
     let mut harness = Harness::new();
@@ -233,8 +233,8 @@ fn pieces_tell_whose_they_are() {
     assert_eq!(broadcast(&mut harness, client, call(1, "hi")).len(), 2);
     assert_eq!(harness.piece(a, "hi", "a1"), [said(client, 1, (1, a), "a1", true, false)]);
     assert_eq!(harness.piece(b, "hi", "b1"), [said(client, 1, (2, b), "b1", true, false)]);
-    let word = Input::worker(a, harness.held(a, "hi"), WorkerWord::Progress { payload: body("half") });
-    assert_eq!(harness.say(word), []);
+    let message = Input::worker(a, harness.held(a, "hi"), WorkerMessage::Progress { payload: body("half") });
+    assert_eq!(harness.say(message), []);
     assert_eq!(harness.reply(a, "hi", "a2"), [answer(client, 1, (1, a), "a2")]);
     let end = BroadcastEnd { answered: 1, left: 1, who_left: vec![party(2, b)], ..of(2) };
     assert_eq!(harness.leave(b), [over(client, 1, end)]);
@@ -271,7 +271,7 @@ fn a_cancelled_broadcast_ends_once() {
     assert_eq!(harness.counters().cancelled, 2);
 }
 
-/// Proves S1.35, S2.12 and I12: when the caller is gone, anyone who has not answered is told to stop at once, nothing is kept
+/// Proves S1.35, S2.12 and I12: when the caller is gone, consumers that have not answered are told to stop at once, nothing is kept
 /// until the deadline, and what consumers still say is late.
 #[test]
 fn a_broadcast_ends_with_its_caller() {
@@ -390,7 +390,7 @@ fn leases_do_not_hold_for_it() {
     let (a, client) = (harness.worker(1, &["q"]), harness.client());
     assert_eq!(broadcast(&mut harness, client, call(1, "hi")), [part(a, "hi")]);
     let delivery = harness.held(a, "hi");
-    assert_eq!(harness.say(Input::worker(a, delivery, WorkerWord::Extend { lease_ms: 50 })), []);
+    assert_eq!(harness.say(Input::worker(a, delivery, WorkerMessage::Extend { lease_ms: 50 })), []);
     assert_eq!(harness.pass(5_000), []);
     let end = BroadcastEnd { answered: 1, ..of(1) };
     assert_eq!(harness.reply(a, "hi", "A"), [answer(client, 1, (1, a), "A"), over(client, 1, end)]);
@@ -417,7 +417,8 @@ fn only_so_many_are_named() {
     let all = u32::try_from(workers.len()).unwrap();
     broadcast(&mut harness, client, Broadcast { deadline_ms: Some(10), ..call(1, "hi") });
     let seen = harness.pass(10);
-    let Some(Seen::Said(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. }))) = seen.last()
+    let Some(Seen::Said(Effect::Peer(PeerEffect::Caller { message: CallerMessage::BroadcastEnd(end), .. }))) =
+        seen.last()
     else {
         panic!("{seen:?}")
     };

@@ -216,7 +216,7 @@ fn of_two_ends_the_first_counts() {
             }
             let outcomes = seen.iter().filter(|seen| seen.ends(client, 1)).count();
             assert_eq!(outcomes, usize::from(first != "caller"), "{first}, then {second}: {seen:?}");
-            // Anyone who was told to stop and says nothing more has its slots back after the grace time.
+            // A worker that was told to stop and says nothing more has its slots back after the grace time.
             let after = harness.pass(60_000);
             assert_eq!(
                 after.iter().filter(|seen| seen.ends(client, 1)).count(),
@@ -265,7 +265,7 @@ fn numbers_used_twice() {
 /// not grow with what it has: looking through the list each time would take minutes.
 #[test]
 fn many_requests_are_taken_back_one_by_one() {
-    use turno_engine::{CallerWord, Effect, Engine, Input, Outgoing, PeerEffect, Settings};
+    use turno_engine::{CallerMessage, Effect, Engine, Input, Outgoing, PeerEffect, Settings};
     use turno_proto::model::{ConnId, Limits, Mono, Payload};
 
     const COUNT: u32 = 100_000;
@@ -291,7 +291,7 @@ fn many_requests_are_taken_back_one_by_one() {
         Effect::Peer(PeerEffect::Caller {
             conn,
             seq,
-            word: CallerWord::Undelivered { code: Code::Cancelled, payload: Payload::default() },
+            message: CallerMessage::Undelivered { code: Code::Cancelled, payload: Payload::default() },
         })
     };
     assert!(out.into_iter().eq((0..COUNT).rev().map(expected)), "each is told once");

@@ -21,7 +21,7 @@ pub(crate) fn settings() -> Settings {
     Settings { store, hot_bytes: 260, ..Settings::default() }
 }
 
-/// A desk with a client, whose first messages have these bodies, in the queue "q"; serials and groups begin with 1.
+/// A harness with a client, whose first messages have these bodies, in the queue "q"; serials and groups begin with 1.
 fn harness_with(texts: &[&str]) -> (Harness, ConnId) {
     let mut harness = Harness::with(settings());
     let client = harness.client();

@@ -28,7 +28,7 @@ fn got(worker: ConnId, serial: u64) -> Seen {
     sent(worker, &text(serial))
 }
 
-/// A desk with so little memory, with a client and so many messages, each in the queue that `queue_of` says.
+/// A harness with so little memory, with a client and so many messages, each in the queue that `queue_of` says.
 fn harness_with(count: u32, queue_of: impl Fn(u32) -> &'static str) -> Harness {
     let mut harness = Harness::with(small());
     let client = harness.client();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use turno_engine::{
-    DiskEffect, Effect, HostEffect, Input, Persist, Record, Settings, StoreSettings, Survivor, WorkerWord,
+    DiskEffect, Effect, HostEffect, Input, Persist, Record, Settings, StoreSettings, Survivor, WorkerMessage,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageState, Reason};
@@ -81,7 +81,7 @@ fn a_dead_letter_is_shown_in_pieces() {
     let payload = Payload { headers: true, ..body("\0\0a body of 20 bytes") };
     let (id, _) = harness.send(client, ask(1, "q", "").carrying(payload.clone()));
     let (delivery, why) = (harness.held(worker, "\0\0a body of 20 bytes"), body(&"y".repeat(3_000)));
-    harness.say(Input::worker(worker, delivery, WorkerWord::Fail { permanent: true, payload: why }));
+    harness.say(Input::worker(worker, delivery, WorkerMessage::Fail { permanent: true, payload: why }));
     harness.pass(700);
     let mut whole = Vec::new();
     for (from, length) in [(0, 10), (10, 10), (20, 0), (u64::MAX, 0)] {
@@ -196,7 +196,7 @@ fn a_deadline_that_passed_counts_no_more() {
     assert_eq!(harness.ack(worker, "late"), []);
 }
 
-/// A drain hands nothing out, anyone who wants it; what was put back waits.
+/// A drain hands nothing out; what was put back waits.
 #[test]
 fn a_drain_hands_out_no_retried_letter() {
     let (mut harness, worker, _) = harness_with(&["a"]);

@@ -1,6 +1,6 @@
 //! Time runs out, is announced, or goes backwards.
 
-use turno_engine::{Input, Settings, WorkerWord};
+use turno_engine::{Input, Settings, WorkerMessage};
 use turno_proto::model::{Code, Limits, Mono, Slots, limits};
 
 use crate::harness::{Harness, ask};
@@ -64,7 +64,7 @@ fn nothing_goes_out_after_its_deadline() {
     assert_eq!(harness.reply(worker, "a", "r"), expected);
 }
 
-/// Proves S2.35 and I13: an attempt that fails at the deadline is the last, with the worker's words, even if the
+/// Proves S2.35 and I13: an attempt that fails at the deadline is the last, with the worker's text, even if the
 /// tick that would have said so has not come.
 #[test]
 fn a_failure_at_the_deadline_is_the_last() {
@@ -187,7 +187,7 @@ fn the_deadline_of_a_gone_caller() {
     assert_eq!(harness.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
     assert_eq!(harness.leave(client), []);
     assert_eq!(harness.pass(30_000), [harness.stopped(worker, "a", Code::TimedOut)]);
-    assert_eq!(harness.say(Input::worker(worker, harness.held(worker, "a"), WorkerWord::Ack)), []);
+    assert_eq!(harness.say(Input::worker(worker, harness.held(worker, "a"), WorkerMessage::Ack)), []);
     let (late, got) = harness.joining(Slots::Limited(1), &["q"]);
     assert_eq!((got, harness.rota("q").len()), (vec![], 2), "{late:?}");
 }

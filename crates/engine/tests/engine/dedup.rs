@@ -10,7 +10,7 @@ use crate::harness::{Harness, ask};
 use crate::seen::{Seen, sent, undelivered};
 
 const HOUR_MS: u64 = 3_600_000;
-/// Unix milliseconds at the engine's zero; the desk's clock begins at 5,000.
+/// Unix milliseconds at the engine's zero; the harness's clock begins at 5,000.
 const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 
 fn durable() -> Settings {
@@ -59,7 +59,7 @@ fn forget(group: u64, key: DedupKey) -> (u64, Persist) {
     (group, Persist::Forget { key })
 }
 
-/// Proves I6: the same id again, by whomever and with whatever inside, gets the answer of the first and adds nothing.
+/// Proves I6: the same id again, from any sender and with any body, gets the answer of the first and adds nothing.
 /// Another queue, another id and no id are other messages.
 #[test]
 fn the_same_id_is_one_message() {

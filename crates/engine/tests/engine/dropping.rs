@@ -73,22 +73,22 @@ fn two_in_a_row_drop_the_worker_from_that_queue_alone() {
     assert_eq!(harness.reply(worker, "x", "r"), [reply(client, 4, "r")]);
 }
 
-/// Proves S2.30: a reply in between resets the count, and so do ACK and FAIL; a late word does not.
+/// Proves S2.30: a reply in between resets the count, and so do ACK and FAIL; a late one does not.
 #[test]
 fn a_word_in_time_clears_the_worker() {
-    type Word = fn(&mut Harness, ConnId, &str) -> Vec<Seen>;
-    let words: [Word; 3] = [
+    type Message = fn(&mut Harness, ConnId, &str) -> Vec<Seen>;
+    let messages: [Message; 3] = [
         |harness, worker, text| harness.reply(worker, text, "r"),
         |harness, worker, text| harness.ack(worker, text),
         |harness, worker, text| harness.fail_for_good(worker, text, "no"),
     ];
-    for word in words {
+    for message in messages {
         let mut harness = Harness::new();
         let (worker, client) = (harness.worker(1, &["q"]), harness.client());
         for round in 0..5 {
             assert_eq!(expire(&mut harness, client, worker, "q", 10 * round + 1), []);
             assert_eq!(harness.request(client, ask(10 * round + 2, "q", "ok")), [turn(worker, "ok")]);
-            assert_eq!(word(&mut harness, worker, "ok").len(), 1);
+            assert_eq!(message(&mut harness, worker, "ok").len(), 1);
             assert_eq!(standing(&mut harness, worker), None);
         }
         expire_twice(&mut harness, client, worker, "q", 100);
@@ -177,7 +177,7 @@ fn what_it_holds_it_may_still_settle() {
     assert_eq!(standing(&mut harness, worker), Some((StandingState::Dropped, 2)), "that was from before");
 }
 
-/// Proves S2.32: anyone who was dropped may consume again. It gets a single probe at a time, however many slots it has,
+/// Proves S2.32: a dropped worker may consume again. It gets a single probe at a time, however many slots it has,
 /// until it settles one.
 #[test]
 fn it_comes_back_with_one_probe_at_a_time() {

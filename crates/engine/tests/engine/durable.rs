@@ -11,7 +11,7 @@ use turno_proto::model::{Code, ConnId, Durability, MessageId, Moment, Payload, S
 use crate::harness::{Harness, START_MS, ask};
 use crate::seen::{Seen, body, sent, turn, undelivered};
 
-/// Unix milliseconds at the engine's zero; the desk's clock begins at 5,000.
+/// Unix milliseconds at the engine's zero; the harness's clock begins at 5,000.
 pub(crate) const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 
 fn settings() -> Settings {

@@ -1,6 +1,8 @@
 //! Queues with a single consumer: who gets one, who waits for it, and what its token is good for.
 
-use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings, WorkerWord};
+use turno_engine::{
+    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings, WorkerMessage,
+};
 use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
 use turno_proto::model::{Code, ConnId, Delivery, Slots, Token, WorkerId};
 
@@ -141,7 +143,7 @@ fn who_waits_is_told_in_order() {
     assert_eq!(harness.shared(other, "q"), Got::Shared);
 }
 
-/// Proves S2.24: anyone who does not come within five seconds is passed over, and has no place in the line any more.
+/// Proves S2.24: a standby that does not come within five seconds is passed over, and has no place in the line any more.
 #[test]
 fn an_offer_ends_after_five_seconds() {
     let mut harness = Harness::new();
@@ -282,16 +284,16 @@ fn strays(counters: Counters) -> (u64, u64, u64) {
 /// Everything that can be said about a delivery.
 fn words(conn: ConnId, delivery: Delivery) -> [Input; 6] {
     [
-        Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: body("x") }),
-        Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload: body("x") }),
-        Input::worker(conn, delivery, WorkerWord::Ack),
-        Input::worker(conn, delivery, WorkerWord::Fail { permanent: true, payload: body("x") }),
-        Input::worker(conn, delivery, WorkerWord::Progress { payload: body("x") }),
-        Input::worker(conn, delivery, WorkerWord::Extend { lease_ms: 1 }),
+        Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: body("x") }),
+        Input::worker(conn, delivery, WorkerMessage::Reply { more: true, payload: body("x") }),
+        Input::worker(conn, delivery, WorkerMessage::Ack),
+        Input::worker(conn, delivery, WorkerMessage::Fail { permanent: true, payload: body("x") }),
+        Input::worker(conn, delivery, WorkerMessage::Progress { payload: body("x") }),
+        Input::worker(conn, delivery, WorkerMessage::Extend { lease_ms: 1 }),
     ]
 }
 
-/// Proves I8: word about a delivery is taken under the token of its queue and no other; without a token the holder is
+/// Proves I8: a message about a delivery is taken under the token of its queue and no other; without a token the holder is
 /// checked alone.
 #[test]
 fn another_token_is_refused_and_counted() {
@@ -319,7 +321,7 @@ fn another_token_is_refused_and_counted() {
         assert_eq!(strays(harness.counters()), (late, 0, forged));
     }
     let right =
-        Input::worker(holder, delivery, WorkerWord::Reply { more: false, payload: body("A") }).fenced(FIRST + 1);
+        Input::worker(holder, delivery, WorkerMessage::Reply { more: false, payload: body("A") }).fenced(FIRST + 1);
     assert_eq!(harness.say(right.clone()), [reply(client, 1, "A")]);
     assert_eq!(harness.say(right), []);
     assert_eq!(strays(harness.counters()), (late, 1, forged), "twice");
@@ -340,9 +342,9 @@ fn an_old_holder_is_late() {
     let again = sent(next, "a").token(FIRST + 1);
     assert_eq!(harness.ask_for(next, "q", true), (Got::Alone(FIRST + 1), vec![again]));
     let back = idle(&mut harness);
-    let word = Input::worker(back, old, WorkerWord::Ack);
-    assert_eq!(harness.say(word.clone()), []);
-    assert_eq!(harness.say(word.fenced(FIRST)), []);
+    let message = Input::worker(back, old, WorkerMessage::Ack);
+    assert_eq!(harness.say(message.clone()), []);
+    assert_eq!(harness.say(message.fenced(FIRST)), []);
     assert_eq!(strays(harness.counters()), (2, 0, 0));
     assert_eq!(harness.ack(next, "a"), []);
 }
@@ -391,10 +393,10 @@ fn a_shared_queue_has_no_token() {
     let worker = harness.worker(1, &["q"]);
     let client = harness.client();
     assert_eq!(harness.send(client, ask(1, "q", "a")).1, [sent(worker, "a")]);
-    let word = Input::worker(worker, harness.held(worker, "a"), WorkerWord::Ack);
-    assert_eq!(harness.say(word.clone().fenced(0)), []);
+    let message = Input::worker(worker, harness.held(worker, "a"), WorkerMessage::Ack);
+    assert_eq!(harness.say(message.clone().fenced(0)), []);
     assert_eq!(strays(harness.counters()), (1, 0, 0));
-    assert_eq!(harness.say(word), []);
+    assert_eq!(harness.say(message), []);
     assert_eq!(strays(harness.counters()), (1, 0, 0));
 }
 

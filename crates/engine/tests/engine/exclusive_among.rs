@@ -1,6 +1,6 @@
 //! Queues with a single consumer among the other rules: its worker is dropped, and messages go to everybody.
 
-use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Input, NativeEffect, PeerEffect, WorkerWord};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerMessage, Effect, Input, NativeEffect, PeerEffect, WorkerMessage};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Token};
 
 use crate::exclusive::{FIRST, Got, idle};
@@ -45,7 +45,7 @@ fn a_dropped_holder_makes_way_for_the_standby() {
         rows.collect::<Vec<(u64, Option<Token>, Option<u64>, bool)>>()
     };
     let listed = [(2, None, Some(1), false), (1, None, None, true)];
-    assert_eq!(rows(&mut harness), listed, "anyone who was dropped has the queue no more");
+    assert_eq!(rows(&mut harness), listed, "a dropped worker has the queue no more");
     harness.stand_by(holder, "q");
     let listed = [(2, None, Some(1), false), (1, None, Some(2), true)];
     assert_eq!(rows(&mut harness), listed, "not even for itself: it waits like others, and is listed once");
@@ -75,7 +75,7 @@ fn a_dropped_holder_comes_back_on_probation_under_a_new_token() {
     assert_eq!(harness.reply(holder, "probe", "P"), [reply(client, 3, "P"), next]);
 }
 
-/// Proves S2.9 and S2.20: a broadcast to an exclusive queue goes to its holder alone, under its token, and its word under
+/// Proves S2.9 and S2.20: a broadcast to an exclusive queue goes to its holder alone, under its token, and its answer under
 /// another token is not heard; the queue is free when that part has ended, too.
 #[test]
 fn a_broadcast_goes_to_the_holder_under_its_token() {
@@ -93,7 +93,7 @@ fn a_broadcast_goes_to_the_holder_under_its_token() {
         Seen::Said(Effect::Peer(PeerEffect::Caller {
             conn: client,
             seq,
-            word: CallerWord::BroadcastEnd(Box::new(end)),
+            message: CallerMessage::BroadcastEnd(Box::new(end)),
         }))
     };
     let of_one = BroadcastEnd { consumers: 1, ..BroadcastEnd::default() };
@@ -102,17 +102,23 @@ fn a_broadcast_goes_to_the_holder_under_its_token() {
     assert_eq!(seen[1..], [over(1, of_one.clone())]);
     assert_eq!(harness.say(to_all(2, "who", false)), [turn(holder, "who").cost(0).token(FIRST)]);
     let delivery = harness.held(holder, "who");
-    let word = Input::worker(holder, delivery, WorkerWord::Reply { more: false, payload: body("me") });
-    assert_eq!(harness.say(word.clone().fenced(FIRST - 1)), []);
+    let message = Input::worker(holder, delivery, WorkerMessage::Reply { more: false, payload: body("me") });
+    assert_eq!(harness.say(message.clone().fenced(FIRST - 1)), []);
     assert_eq!(harness.counters().late, 1);
     assert_eq!(harness.cancel_queue(holder, "q"), Ok(vec![]), "it owes an answer");
     let (name, payload) = (format!("w{}", holder.index).into(), body("me"));
     let answer = Effect::Peer(PeerEffect::Caller {
         conn: client,
         seq: 2,
-        word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker: 1, name, more: false, failed: false, payload }),
+        message: CallerMessage::BroadcastAnswer(BroadcastAnswer {
+            worker: 1,
+            name,
+            more: false,
+            failed: false,
+            payload,
+        }),
     });
     let free = harness.available(standby, "q");
     let end = over(2, BroadcastEnd { answered: 1, ..of_one });
-    assert_eq!(harness.say(word.fenced(FIRST)), [Seen::Said(answer), end, free]);
+    assert_eq!(harness.say(message.fenced(FIRST)), [Seen::Said(answer), end, free]);
 }

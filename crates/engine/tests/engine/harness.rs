@@ -1,18 +1,18 @@
-//! The desk at which the tests sit: an engine, a clock, and words for what peers say. Every step ends with the
+//! The harness of the tests: an engine, a clock, and methods for the messages of peers. Every step ends with the
 //! engine's own check of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::ring::PublicationRef;
-use turno_engine::{Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings, WorkerWord};
+use turno_engine::{Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings, WorkerMessage};
 use turno_proto::model::{Code, ConnId, Cost, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
 
 use crate::seen::{Seen, Turn, body};
 
-/// Where the clock stands when a desk opens.
+/// The time at which the clock of a harness starts.
 pub(crate) const START_MS: u64 = 5_000;
 
-/// A message as a caller would word it.
+/// A message as a caller writes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     queue: String,
@@ -122,7 +122,7 @@ impl Harness {
         self.engine.sanity_check();
         for effect in &out {
             if let Effect::Peer(PeerEffect::Deliver(Deliver { delivery, id, payload, cost, .. })) = effect {
-                assert!(self.stamps.insert(delivery.stamp), "every job worker-over has a number of its own");
+                assert!(self.stamps.insert(delivery.stamp), "every delivery has a number of its own");
                 let named = id.place().is_none_or(|place| place == delivery.index) || *cost == Cost::Broadcast;
                 assert!(
                     named,
@@ -343,27 +343,27 @@ impl Harness {
     }
 
     pub(crate) fn reply_to(&mut self, conn: ConnId, delivery: Delivery, answer: &str) -> Vec<Seen> {
-        self.say(Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: body(answer) }))
+        self.say(Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: body(answer) }))
     }
 
     pub(crate) fn piece(&mut self, conn: ConnId, text: &str, answer: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload: body(answer) }))
+        self.say(Input::worker(conn, delivery, WorkerMessage::Reply { more: true, payload: body(answer) }))
     }
 
     pub(crate) fn ack(&mut self, conn: ConnId, text: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::worker(conn, delivery, WorkerWord::Ack))
+        self.say(Input::worker(conn, delivery, WorkerMessage::Ack))
     }
 
     pub(crate) fn fail(&mut self, conn: ConnId, text: &str, why: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body(why) }))
+        self.say(Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body(why) }))
     }
 
     pub(crate) fn fail_for_good(&mut self, conn: ConnId, text: &str, why: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::worker(conn, delivery, WorkerWord::Fail { permanent: true, payload: body(why) }))
+        self.say(Input::worker(conn, delivery, WorkerMessage::Fail { permanent: true, payload: body(why) }))
     }
 
     pub(crate) fn cancel(&mut self, conn: ConnId, seq: u32) -> Vec<Seen> {

@@ -8,7 +8,7 @@ use turno_proto::model::{Code, ConnId};
 use crate::harness::{Ask, Harness, ask};
 use crate::seen::{Seen, delivered, reply, sent, turn, undelivered};
 
-/// A desk whose one worker, with one slot, is done with a request after ten milliseconds. After eight of them the
+/// A harness whose one worker, with one slot, is done with a request after ten milliseconds. After eight of them the
 /// estimate is between 12 and 13 ms.
 struct Shop {
     harness: Harness,

@@ -1,6 +1,6 @@
 //! A worker may hold a delivery for its lease only, unless it asks for more.
 
-use turno_engine::{Input, Settings, WorkerWord};
+use turno_engine::{Input, Settings, WorkerMessage};
 use turno_proto::model::view::Reason;
 use turno_proto::model::{Code, ConnId};
 
@@ -13,11 +13,11 @@ fn harness_with_lease(lease_ms: u64) -> Harness {
 
 fn extend(harness: &mut Harness, worker: ConnId, text: &str, lease_ms: u32) -> Vec<Seen> {
     let delivery = harness.held(worker, text);
-    harness.say(Input::worker(worker, delivery, WorkerWord::Extend { lease_ms }))
+    harness.say(Input::worker(worker, delivery, WorkerMessage::Extend { lease_ms }))
 }
 
 /// Proves S2.34 and S2.37: a lease that runs out ends the attempt as a lost worker would: the holder is told, the
-/// message goes to another, and the first one's word is late.
+/// message goes to another, and the first one's settlement is late.
 #[test]
 fn a_lease_that_runs_out_ends_the_attempt() {
     let mut harness = harness_with_lease(1_000);
@@ -43,7 +43,7 @@ fn extending_renews_the_lease() {
         assert_eq!(extend(&mut harness, worker, "a", 1_000), []);
     }
     let delivery = harness.held(worker, "a");
-    assert_eq!(harness.say(Input::worker(client, delivery, WorkerWord::Extend { lease_ms: 60_000 })), []);
+    assert_eq!(harness.say(Input::worker(client, delivery, WorkerMessage::Extend { lease_ms: 60_000 })), []);
     assert_eq!(harness.counters().forged, 1);
     assert_eq!(harness.pass(999), []);
     assert_eq!(harness.pass(1), [harness.stopped(worker, "a", Code::LeaseExpired)]);

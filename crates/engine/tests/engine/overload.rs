@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{CallerWord, Deliver, Effect, Engine, Input, Outgoing, PeerEffect, Settings, WorkerWord};
+use turno_engine::{CallerMessage, Deliver, Effect, Engine, Input, Outgoing, PeerEffect, Settings, WorkerMessage};
 use turno_proto::model::{ConnId, Delivery, Mono, Slots};
 
 use crate::seen::body;
@@ -62,7 +62,7 @@ impl Model {
                     let takes = self.takes.least_us + (self.dice >> 33) % self.takes.spread_us;
                     self.working.insert((self.now + takes, delivery.stamp), delivery);
                 }
-                Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { .. }, .. }) => self.answered += 1,
+                Effect::Peer(PeerEffect::Caller { message: CallerMessage::Reply { .. }, .. }) => self.answered += 1,
                 _ => {}
             }
         }
@@ -84,7 +84,7 @@ impl Model {
                 self.say(Input::Tick);
             } else if self.now >= answer {
                 let (_, delivery) = self.working.pop_first().expect("looked at above");
-                self.say(Input::worker(WORKER, delivery, WorkerWord::Reply { more: false, payload: body("") }));
+                self.say(Input::worker(WORKER, delivery, WorkerMessage::Reply { more: false, payload: body("") }));
             } else {
                 let message = Outgoing { deadline_ms: Some(DEADLINE_MS), ..Outgoing::new(self.asked, 0, body("")) };
                 self.say(Input::Request { conn: CLIENT, message });

@@ -107,7 +107,7 @@ fn why_a_message_waits_in_a_drained_broker() {
     assert_eq!(why(&mut harness, id), Reason::NoWorker);
     assert!(harness.admin(AdminCall::Drain).0.is_ok());
     assert_eq!(why(&mut harness, id), Reason::Maintenance);
-    assert_eq!(harness.consume(holder, "q"), Ok(vec![]), "anyone who comes now waits with it");
+    assert_eq!(harness.consume(holder, "q"), Ok(vec![]), "a worker that comes now waits with it");
     assert_eq!(why(&mut harness, id), Reason::Maintenance);
     assert!(harness.admin(AdminCall::Resume).0.is_ok());
     let since = Reason::AtWorker { worker: WorkerId(1), name: "w0".to_owned(), since_seconds: Seconds::from_millis(0) };

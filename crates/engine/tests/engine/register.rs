@@ -1,6 +1,6 @@
 //! Workers register, register again, deregister, get lost and come back.
 
-use turno_engine::{Input, WorkerWord};
+use turno_engine::{Input, WorkerMessage};
 use turno_proto::model::view::WorkerState;
 use turno_proto::model::{Code, ConnId, Slots, limits};
 
@@ -184,8 +184,8 @@ fn a_worker_comes_back_on_a_new_connection() {
     let handle = 4;
     assert_eq!(harness.open(new, handle, "q"), Ok(vec![]));
     assert_eq!(harness.consume(new, "q"), Ok(vec![sent(new, "a")]));
-    let stale = Input::worker(old, harness.held(new, "a"), WorkerWord::Ack);
-    assert_eq!(harness.say(stale), [], "the old connection's word counts for nothing");
+    let stale = Input::worker(old, harness.held(new, "a"), WorkerMessage::Ack);
+    assert_eq!(harness.say(stale), [], "the old connection's settlement counts for nothing");
     assert_eq!(harness.counters().forged, 1);
     assert_eq!(harness.ack(new, "a"), []);
     assert_eq!(harness.counters().acked, 1);
@@ -197,12 +197,12 @@ fn two_workers_may_have_one_name() {
     let mut harness = Harness::new();
     let (first, second, client) = (harness.client(), harness.client(), harness.client());
     for worker in [first, second] {
-        assert_eq!(harness.register_named(worker, Slots::Limited(1), "paired connection"), Ok(vec![]));
+        assert_eq!(harness.register_named(worker, Slots::Limited(1), "same name"), Ok(vec![]));
         assert_eq!(harness.consume(worker, "q"), Ok(vec![]));
     }
     assert_eq!(harness.request(client, ask(1, "q", "a")), [turn(first, "a")]);
     assert_eq!(harness.request(client, ask(2, "q", "b")), [turn(second, "b")]);
-    let pairs = vec![("paired connection".to_owned(), 1), ("paired connection".to_owned(), 1)];
+    let pairs = vec![("same name".to_owned(), 1), ("same name".to_owned(), 1)];
     assert_eq!(harness.rota("q"), pairs);
     assert_eq!(harness.leave(first), [undelivered(client, 1, Code::WorkerLost)]);
     assert_eq!(harness.rota("q"), pairs[1..]);

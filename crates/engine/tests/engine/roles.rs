@@ -1,7 +1,7 @@
 //! Client, broker, worker: who says what to whom, and what the broker leaves alone.
 
 use bytes::Bytes;
-use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings, WorkerWord};
+use turno_engine::{CallerMessage, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings, WorkerMessage};
 use turno_proto::model::{Code, Limits, Payload, Slots};
 
 use crate::harness::{Harness, ask};
@@ -67,7 +67,7 @@ fn payloads_are_never_looked_into() {
         let out = harness.say(Input::worker(
             worker,
             delivery,
-            WorkerWord::Fail { permanent: false, payload: payload.clone() },
+            WorkerMessage::Fail { permanent: false, payload: payload.clone() },
         ));
         let Some(Seen::Turn(again)) = out.first() else { panic!("{out:?}") };
         assert_eq!((&again.payload, again.attempt), (&payload, 2));
@@ -87,10 +87,10 @@ fn answers_are_never_looked_into() {
         let expected = Effect::Peer(PeerEffect::Caller {
             conn: client,
             seq: 3,
-            word: CallerWord::Reply { more, payload: payload.clone() },
+            message: CallerMessage::Reply { more, payload: payload.clone() },
         });
         assert_eq!(
-            harness.say(Input::worker(worker, delivery, WorkerWord::Reply { more, payload })),
+            harness.say(Input::worker(worker, delivery, WorkerMessage::Reply { more, payload })),
             [Seen::Said(expected)]
         );
     }
@@ -150,7 +150,7 @@ fn progress_goes_to_the_caller() {
     let client = harness.client();
     assert_eq!(harness.request(client, ask(1, "q", "a")), [turn(worker, "a")]);
     let delivery = harness.held(worker, "a");
-    let half = |delivery| Input::worker(worker, delivery, WorkerWord::Progress { payload: body("50 %") });
+    let half = |delivery| Input::worker(worker, delivery, WorkerMessage::Progress { payload: body("50 %") });
     assert_eq!(harness.say(half(delivery)), [progress(client, 1, "50 %")]);
     assert_eq!(
         harness.cancel(client, 1),

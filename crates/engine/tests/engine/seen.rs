@@ -1,9 +1,9 @@
 //! What the tests expect to see. A delivery is compared in everything but the engine's own numbers for it,
-//! which the desk checks by itself; every other effect is compared as it is.
+//! which the harness checks by itself; every other effect is compared as it is.
 
 use std::fmt;
 
-use turno_engine::{CallerWord, Deliver, Drained, Effect, HostEffect, PeerEffect};
+use turno_engine::{CallerMessage, Deliver, Drained, Effect, HostEffect, PeerEffect};
 use turno_proto::model::{Closing, ClosingReason, Code, ConnId, Cost, Payload};
 
 /// The deadline of a request that names none.
@@ -90,8 +90,8 @@ impl Seen {
     pub(crate) fn ends(&self, caller: ConnId, number: u32) -> bool {
         match self {
             Self::Said(
-                Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Reply { more: false, .. } })
-                | Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Undelivered { .. } }),
+                Effect::Peer(PeerEffect::Caller { conn, seq, message: CallerMessage::Reply { more: false, .. } })
+                | Effect::Peer(PeerEffect::Caller { conn, seq, message: CallerMessage::Undelivered { .. } }),
             ) => (*conn, *seq) == (caller, number),
             _ => false,
         }
@@ -114,7 +114,7 @@ pub(crate) fn reply(conn: ConnId, seq: u32, text: &str) -> Seen {
     Seen::Said(Effect::Peer(PeerEffect::Caller {
         conn,
         seq,
-        word: CallerWord::Reply { more: false, payload: body(text) },
+        message: CallerMessage::Reply { more: false, payload: body(text) },
     }))
 }
 
@@ -123,23 +123,23 @@ pub(crate) fn piece(conn: ConnId, seq: u32, text: &str) -> Seen {
     Seen::Said(Effect::Peer(PeerEffect::Caller {
         conn,
         seq,
-        word: CallerWord::Reply { more: true, payload: body(text) },
+        message: CallerMessage::Reply { more: true, payload: body(text) },
     }))
 }
 
 pub(crate) fn progress(conn: ConnId, seq: u32, text: &str) -> Seen {
-    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Progress { payload: body(text) } }))
+    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, message: CallerMessage::Progress { payload: body(text) } }))
 }
 
 pub(crate) fn delivered(conn: ConnId, seq: u32) -> Seen {
-    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, word: CallerWord::Delivered }))
+    Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, message: CallerMessage::Delivered }))
 }
 
 pub(crate) fn undelivered(conn: ConnId, seq: u32, code: Code) -> Seen {
     Seen::Said(Effect::Peer(PeerEffect::Caller {
         conn,
         seq,
-        word: CallerWord::Undelivered { code, payload: Payload::default() },
+        message: CallerMessage::Undelivered { code, payload: Payload::default() },
     }))
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn failed(conn: ConnId, seq: u32, text: &str) -> Seen {
     Seen::Said(Effect::Peer(PeerEffect::Caller {
         conn,
         seq,
-        word: CallerWord::Undelivered { code: Code::Failed, payload: body(text) },
+        message: CallerMessage::Undelivered { code: Code::Failed, payload: body(text) },
     }))
 }
 

@@ -1,6 +1,6 @@
 //! The right to settle belongs to the worker that holds the delivery, once. Everything else is dropped and counted.
 
-use turno_engine::{Input, WorkerWord};
+use turno_engine::{Input, WorkerMessage};
 use turno_proto::model::view::Counters;
 use turno_proto::model::{Code, ConnId, Delivery};
 
@@ -11,9 +11,9 @@ use crate::seen::{Seen, body, reply, sent, turn, undelivered};
 fn settling(conn: ConnId, delivery: Delivery) -> [Input; 3] {
     let payload = body("x");
     [
-        Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: payload.clone() }),
-        Input::worker(conn, delivery, WorkerWord::Ack),
-        Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload }),
+        Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: payload.clone() }),
+        Input::worker(conn, delivery, WorkerMessage::Ack),
+        Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload }),
     ]
 }
 
@@ -75,17 +75,17 @@ fn a_late_settle_is_dropped() {
     assert_eq!(harness.send(client, ask(1, "q", "a")).1, [sent(worker, "a")]);
     let first = harness.held(worker, "a");
     assert_eq!(harness.fail(worker, "a", "again"), [sent(worker, "a").attempt(2)]);
-    assert_eq!(harness.say(Input::worker(worker, first, WorkerWord::Ack)), [], "that attempt is over");
+    assert_eq!(harness.say(Input::worker(worker, first, WorkerMessage::Ack)), [], "that attempt is over");
     assert_eq!(strays(harness.counters()), (1, 0, 0));
     assert_eq!(harness.resize(worker, 0), Ok(vec![]));
     let second = harness.held(worker, "a");
     assert_eq!(harness.fail(worker, "a", "again"), []);
-    assert_eq!(harness.say(Input::worker(worker, second, WorkerWord::Ack)), [], "it waits");
+    assert_eq!(harness.say(Input::worker(worker, second, WorkerMessage::Ack)), [], "it waits");
     assert_eq!(strays(harness.counters()), (2, 0, 0));
     assert_eq!(harness.status().ready, 1, "and goes on waiting");
 }
 
-/// Proves I3: a place that was used again does not make an old word valid: every job worker-over has its own number.
+/// Proves I3: a place that was used again does not make an old settlement valid: every delivery has its own number.
 #[test]
 fn an_old_word_never_settles_a_new_message() {
     let mut harness = Harness::new();
@@ -102,7 +102,7 @@ fn an_old_word_never_settles_a_new_message() {
     assert_eq!(harness.reply(worker, "b", "B"), [reply(client, 2, "B")]);
 }
 
-/// Proves I9, I12 and S0.17: what was told to stop keeps its slots until the worker says a last word; that word
+/// Proves I9, I12 and S0.17: what was told to stop keeps its slots until the worker settles it; that settlement
 /// frees them, counts as late, reaches nobody, and the next one frees nothing.
 #[test]
 fn settling_what_was_stopped_frees_its_slots() {
@@ -113,12 +113,12 @@ fn settling_what_was_stopped_frees_its_slots() {
         let told = [undelivered(client, 1, Code::Cancelled), harness.stopped(worker, "a", Code::Cancelled)];
         assert_eq!(harness.cancel(client, 1), told);
         assert_eq!(harness.request(client, ask(2, "q", "b")), [], "the slots are still in use");
-        assert_eq!(harness.piece(worker, "a", "piece"), [], "no last word");
+        assert_eq!(harness.piece(worker, "a", "piece"), [], "no settlement");
         assert_eq!(harness.status().slots_used, 2);
-        let last_word = settling(worker, harness.held(worker, "a"))[way].clone();
-        assert_eq!(harness.say(last_word.clone()), [turn(worker, "b")]);
+        let last_report = settling(worker, harness.held(worker, "a"))[way].clone();
+        assert_eq!(harness.say(last_report.clone()), [turn(worker, "b")]);
         assert_eq!(strays(harness.counters()), (1, 0, 0));
-        assert_eq!(harness.say(last_word), []);
+        assert_eq!(harness.say(last_report), []);
         assert_eq!(strays(harness.counters()), (1, 1, 0));
         assert_eq!(harness.status().slots_used, 1);
     }

@@ -1,4 +1,4 @@
-//! Events for anyone who listens: who gets what, once each, and what becomes of those who do not keep up.
+//! Events for subscribers: which events each gets, once each, and how slow ones miss some.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ fn who_stops_listening_gets_nothing() {
     assert_eq!(subscribers(&mut harness, None), []);
 }
 
-/// The latest word about being closed counts for the whole connection.
+/// The latest choice to be closed or to miss events counts for the whole connection.
 #[test]
 fn a_connection_may_rather_be_closed_than_miss_something() {
     let mut harness = Harness::new();
@@ -218,7 +218,7 @@ fn a_subscriber_fetches_what_waits_for_it() {
     assert_eq!(recv(&mut harness, "mine", 9), Ok((vec![], 0, 0)), "a new one has nothing of the old one");
 }
 
-/// What waits to be fetched is limited: the oldest goes, and anyone who fetches hears how many did.
+/// What waits to be fetched is limited: the oldest is dropped, and a fetch tells how many were.
 #[test]
 fn who_fetches_too_rarely_misses_the_oldest() {
     let mut harness = Harness::new();

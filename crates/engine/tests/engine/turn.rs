@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{CallerWord, PeerEffect, Policy, Settings};
+use turno_engine::{CallerMessage, PeerEffect, Policy, Settings};
 use turno_proto::model::{ConnId, Slots};
 
 use crate::harness::{Harness, ask};
@@ -129,7 +129,11 @@ fn a_lost_worker_leaves_nothing_unanswered() {
         }
     }
     answers.sort_by_key(|seen| match seen {
-        Seen::Said(turno_engine::Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Reply { .. }, .. })) => *seq,
+        Seen::Said(turno_engine::Effect::Peer(PeerEffect::Caller {
+            seq,
+            message: CallerMessage::Reply { .. },
+            ..
+        })) => *seq,
         other => panic!("{other:?} is no reply"),
     });
     let expected: Vec<Seen> = (0..1_000).map(|seq| reply(client, seq, &seq.to_string())).collect();

@@ -1,4 +1,4 @@
-//! What an admin sees at the desk.
+//! Views that an admin asks for.
 
 use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};

@@ -8,7 +8,7 @@ use turno_proto::model::{Code, ConnId, Slots, WorkerId};
 use crate::harness::{Harness, ask};
 use crate::seen::{reply, sent, turn, undelivered};
 
-/// A desk where `worker` has 3 slots in "q" and "other", one of them in use by "busy" of "other"; the head of "q"
+/// A harness where `worker` has 3 slots in "q" and "other", one of them in use by "busy" of "other"; the head of "q"
 /// costs 3 and keeps the worker; "next" of "other" waits although there is room.
 fn reserved() -> (Harness, ConnId, ConnId) {
     let mut harness = Harness::new();

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Broadcast, CallerWord, Effect, Input, PeerEffect};
+use turno_engine::{Broadcast, CallerMessage, Effect, Input, PeerEffect};
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, limits};
 
 use super::messages::payload;
 use super::{USUAL_MS, World};
 use crate::casts::Cast;
 use crate::message::Peer;
-use crate::op::{Fence, Op, Word};
+use crate::op::{DeliveryReport, Fence, Op};
 
 impl World {
     pub(super) fn broadcast(&mut self, op: &Op) {
@@ -36,7 +36,7 @@ impl World {
         let broadcast = Broadcast { seq, handle, deadline_ms: within_ms, no_reply, skip_self, payload };
         let effects = self.step(Input::Broadcast { conn, broadcast });
         let first = effects.first();
-        if matches!(first, Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. }))) {
+        if matches!(first, Some(Effect::Peer(PeerEffect::Caller { message: CallerMessage::Undelivered { .. }, .. }))) {
             return;
         }
         let takes = |(at, peer): &(&ConnId, &Peer)| {
@@ -48,13 +48,13 @@ impl World {
         assert!(cast.ended == (no_reply || audience == 0), "{seq} ends at once only if nobody is waited for");
     }
 
-    /// A word about a delivery of a broadcast. False if it is of none.
+    /// A report about a delivery of a broadcast. False if it is of none.
     pub(super) fn say_to_cast(
         &mut self,
         conn: ConnId,
         delivery: Delivery,
         seq: u32,
-        (word, fence): (Word, Fence),
+        (report, fence): (DeliveryReport, Fence),
     ) -> bool {
         let Some(cast) = self.oracle.casts.get_mut(&seq) else { return false };
         let open = cast.open.get(&conn).filter(|(held, _)| *held == delivery);
@@ -63,20 +63,20 @@ impl World {
         let token = fence.token(own, self.oracle.token);
         let passes = token.is_none() || token == own;
         let (live, stopping) = (open.is_some() && passes, stopping.is_some() && passes);
-        if word.is_last() && stopping {
+        if report.is_last() && stopping {
             cast.stopping.remove(&conn);
         }
-        if word.is_last() && live {
+        if report.is_last() && live {
             cast.open.remove(&conn);
-            match word {
-                Word::Fail { .. } => cast.end.failed += 1,
+            match report {
+                DeliveryReport::Fail { .. } => cast.end.failed += 1,
                 _ => cast.end.answered += 1,
             }
         }
         self.oracle.speaking = live.then_some(seq);
-        let effects = self.utter(conn, delivery, word, token);
+        let effects = self.apply_report(conn, delivery, report, token);
         self.oracle.speaking = None;
-        assert!(live || stopping || effects.is_empty(), "a stray word does nothing: {effects:?}");
+        assert!(live || stopping || effects.is_empty(), "a stray report does nothing: {effects:?}");
         let cast = &self.oracle.casts[&seq];
         let over = live && cast.open.is_empty() && self.oracle.peers.contains_key(&cast.caller);
         assert!(!over || cast.ended, "{seq} was the last to be answered");

@@ -8,7 +8,7 @@ use turno_proto::model::{Code, Slots};
 use super::{World, later};
 use crate::chance::Chance;
 use crate::message::{Kind, Message};
-use crate::op::{Fence, Op, Word};
+use crate::op::{DeliveryReport, Fence, Op};
 use crate::{IN_FLIGHT_MAX, NAMES, PLACES};
 
 /// Longer than that passes in steps, each with a tick at its end.
@@ -29,7 +29,7 @@ impl World {
         while let Some(next) = self.next_deadline().filter(|next| *next <= until) {
             self.clock = self.now.max(self.clock).max(next);
             self.tick();
-            // What the disk was behind with may be due at once when it is there.
+            // Delayed answers of the disk may be due at once.
             let due = self.next_deadline().is_some_and(|next| next <= self.now);
             assert!(!due || self.settings.store.is_some() && !again, "a tick does all that is due");
             again = due;
@@ -64,13 +64,13 @@ impl World {
     fn settle_everything(&mut self) {
         self.go_on();
         self.leave(0, false);
-        // Who has a queue to itself, or something of it, or waits for one, would keep it from others.
+        // A holder or standby of an exclusive queue would keep it from others.
         for place in 1..PLACES {
             if self.places[place].is_some_and(|conn| self.oracle.keeps_a_queue(conn)) {
                 self.leave(place, false);
             }
         }
-        // What those who are gone have left behind ends, one a millisecond if it must be; and what the disk refused is stored.
+        // Requests of lost callers end, one a millisecond if it must be; and refused writes are stored.
         self.pass(((PLACES * IN_FLIGHT_MAX) as u64 + 2_000) * 1_000);
         self.connect(0);
         self.apply(Op::Ready(0));
@@ -115,10 +115,10 @@ impl World {
             self.pass(1_000_000);
         }
         for (seq, worker, delivery) in casts {
-            self.say(worker, delivery, seq, (Word::Reply, Fence::Own));
+            self.say(worker, delivery, seq, (DeliveryReport::Reply, Fence::Own));
         }
         for (seq, held) in held {
-            self.say(held.worker, held.delivery, seq, (Word::Reply, Fence::Own));
+            self.say(held.worker, held.delivery, seq, (DeliveryReport::Reply, Fence::Own));
         }
     }
 
@@ -129,8 +129,8 @@ impl World {
         }
         for (seq, held) in self.oracle.held.clone() {
             if seq % 3 > 0 {
-                let word = [Word::Reply, Word::Fail { permanent: false }][seq as usize % 2];
-                self.say(held.worker, held.delivery, seq, (word, Fence::Own));
+                let report = [DeliveryReport::Reply, DeliveryReport::Fail { permanent: false }][seq as usize % 2];
+                self.say(held.worker, held.delivery, seq, (report, Fence::Own));
             }
         }
         self.leave(1, false);
@@ -138,7 +138,7 @@ impl World {
         assert_eq!(self.oracle.drained, 1, "a drain ends");
         self.check_answered();
         for (seq, held) in self.oracle.held.clone() {
-            self.say(held.worker, held.delivery, seq, (Word::Reply, Fence::Own));
+            self.say(held.worker, held.delivery, seq, (DeliveryReport::Reply, Fence::Own));
         }
         self.pass(60_000_000);
         self.check_sends();

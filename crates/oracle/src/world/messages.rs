@@ -1,15 +1,15 @@
 //! Requests and sends, and what is said about deliveries.
 
-use turno_engine::{CallerWord, DiskEffect, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerWord};
+use turno_engine::{CallerMessage, DiskEffect, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerMessage};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::limits::{PRIORITY, PRIORITY_MAX, REQUEST_DEADLINE_MS_MAX, SEND_DEADLINE_MS_MAX, SEND_RETRIES};
 use turno_proto::model::{Code, ConnId, DedupId, DedupKey, Delivery, Durability, Payload};
 
 use super::{ADMIN, USUAL_MS, World, admin_answer, queue_name};
 use crate::message::{Kind, Message};
-use crate::op::{Fence, Options, Word};
+use crate::op::{DeliveryReport, Fence, Options};
 
-/// What senders call their messages. Some are the same with the name of a queue before them.
+/// Dedup ids. Some are the same with the name of a queue before them.
 const DEDUP_IDS: [&[u8]; 4] = [b"x", b"bx", b"y", b"z"];
 
 /// The number of a message, which fills some memory if it is large.
@@ -33,13 +33,13 @@ impl World {
     pub(super) fn request(&mut self, place: usize, options: &Options, no_reply: bool, fail_fast: bool) {
         let Some(conn) = self.places[place] else { return };
         let kind = if no_reply { Kind::NoReply } else { Kind::Request };
-        let message = self.word(conn, kind, options);
+        let message = self.outgoing(conn, kind, options);
         self.step(Input::Request { conn, message: Outgoing { no_reply, fail_fast, ..message } });
     }
 
     pub(super) fn send(&mut self, place: usize, options: &Options) {
         let Some(conn) = self.places[place] else { return };
-        let message = self.word(conn, Kind::Send, options);
+        let message = self.outgoing(conn, Kind::Send, options);
         let seq = message.seq;
         let effects = self.step(Input::Send { conn, message });
         let first = effects.iter().find(|effect| !matches!(effect, Effect::Disk(_)));
@@ -52,7 +52,7 @@ impl World {
                 let fits = *duplicate || durable == (*durability == Durability::Disk);
                 assert!(fits, "{seq}: a send is as safe as its queue makes it");
             }
-            Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. })) => {}
+            Some(Effect::Peer(PeerEffect::Caller { message: CallerMessage::Undelivered { .. }, .. })) => {}
             other => assert!(self.lags, "{seq}: a send is answered first, not {other:?}"),
         }
     }
@@ -63,8 +63,8 @@ impl World {
         self.settings.store.is_some() && !volatile
     }
 
-    /// A message in words, entered into the account. Its body is its number.
-    fn word(&mut self, conn: ConnId, kind: Kind, options: &Options) -> Outgoing {
+    /// A message as its sender writes it, entered into the account. Its body is its number.
+    fn outgoing(&mut self, conn: ConnId, kind: Kind, options: &Options) -> Outgoing {
         self.seqs += 1;
         let (seq, now) = (self.seqs, self.now.max(self.clock));
         let &Options { handle, cost, priority, retries, within_ms, dedup_id, ends_with_caller, large } = options;
@@ -102,16 +102,16 @@ impl World {
         }
     }
 
-    pub(super) fn settle(&mut self, ago: usize, word: Word, forger: Option<usize>, fence: Fence) {
+    pub(super) fn settle(&mut self, ago: usize, report: DeliveryReport, forger: Option<usize>, fence: Fence) {
         let Some(at) = self.oracle.deliveries.len().checked_sub(1 + ago) else { return };
         let (receiver, delivery, seq) = self.oracle.deliveries[at];
         let Some(conn) = forger.map_or(Some(receiver), |place| self.places[place]) else { return };
-        self.say(conn, delivery, seq, (word, fence));
+        self.say(conn, delivery, seq, (report, fence));
     }
 
-    /// A word about a delivery, from whomever.
-    pub(super) fn say(&mut self, conn: ConnId, delivery: Delivery, seq: u32, (word, fence): (Word, Fence)) {
-        if self.say_to_cast(conn, delivery, seq, (word, fence)) {
+    /// A report about a delivery, from any peer.
+    pub(super) fn say(&mut self, conn: ConnId, delivery: Delivery, seq: u32, (report, fence): (DeliveryReport, Fence)) {
+        if self.say_to_cast(conn, delivery, seq, (report, fence)) {
             return;
         }
         let held = self.oracle.held.get(&seq).copied();
@@ -123,33 +123,41 @@ impl World {
         if live {
             self.oracle.speaking = Some(seq);
         }
-        if held.is_some() && word.is_last() {
+        if held.is_some() && report.is_last() {
             self.oracle.held.remove(&seq);
         }
         let message = self.oracle.messages.get_mut(&seq).expect("only known messages are delivered");
         if let Some(peer) = self.oracle.peers.get_mut(&conn)
             && live
-            && word.is_last()
+            && report.is_last()
         {
             peer.standings.settle(message.queue, delivery);
         }
-        message.settled |= live && matches!(word, Word::Reply | Word::Ack);
-        let effects = self.utter(conn, delivery, word, token);
+        message.settled |= live && matches!(report, DeliveryReport::Reply | DeliveryReport::Ack);
+        let effects = self.apply_report(conn, delivery, report, token);
         self.oracle.speaking = None;
-        assert!(held.is_some() || effects.is_empty(), "S1.30: a stray word does nothing: {effects:?}");
+        assert!(held.is_some() || effects.is_empty(), "S1.30: a stray report does nothing: {effects:?}");
         let message = &self.oracle.messages[&seq];
         let waits = message.kind == Kind::Request && self.oracle.peers.contains_key(&message.caller);
         assert!(!(live && message.settled && waits) || message.ended, "{seq} was answered");
     }
 
-    pub(super) fn utter(&mut self, conn: ConnId, delivery: Delivery, word: Word, token: Option<u64>) -> Vec<Effect> {
+    pub(super) fn apply_report(
+        &mut self,
+        conn: ConnId,
+        delivery: Delivery,
+        report: DeliveryReport,
+        token: Option<u64>,
+    ) -> Vec<Effect> {
         let payload = Payload::body("answer");
-        let said = match word {
-            Word::Reply | Word::Piece => WorkerWord::Reply { more: word == Word::Piece, payload },
-            Word::Ack => WorkerWord::Ack,
-            Word::Fail { permanent } => WorkerWord::Fail { permanent, payload },
-            Word::Progress => WorkerWord::Progress { payload },
-            Word::Extend(lease_ms) => WorkerWord::Extend { lease_ms },
+        let said = match report {
+            DeliveryReport::Reply | DeliveryReport::Piece => {
+                WorkerMessage::Reply { more: report == DeliveryReport::Piece, payload }
+            }
+            DeliveryReport::Ack => WorkerMessage::Ack,
+            DeliveryReport::Fail { permanent } => WorkerMessage::Fail { permanent, payload },
+            DeliveryReport::Progress => WorkerMessage::Progress { payload },
+            DeliveryReport::Extend(lease_ms) => WorkerMessage::Extend { lease_ms },
         };
         let input = Input::worker(conn, delivery, said);
         self.step(match token {

@@ -97,7 +97,7 @@ impl World {
             Op::Request { place, options, no_reply, fail_fast } => self.request(place, &options, no_reply, fail_fast),
             Op::Send { place, options } => self.send(place, &options),
             Op::Broadcast { .. } => self.broadcast(&op),
-            Op::Settle { ago, word, forger, fence } => self.settle(ago, word, forger, fence),
+            Op::Settle { ago, report, forger, fence } => self.settle(ago, report, forger, fence),
             Op::Cancel(ago) => self.cancel(ago),
             Op::CancelMessage(ago) => self.promptly(|world| world.cancel_message(ago)),
             Op::Worker(place, what) => self.promptly(|world| world.manage(place, what)),
@@ -148,7 +148,7 @@ impl World {
         self.effects
     }
 
-    /// What is stored knows milliseconds only, and so does a world with a store.
+    /// Stored records have milliseconds only, and so has a world with a store.
     fn whole(&self, micros: u64) -> u64 {
         if self.settings.store.is_some() { micros / 1_000 * 1_000 } else { micros }
     }

@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// What a worker says.
+    /// Runs an operation of a worker.
     pub(super) fn as_worker(&mut self, conn: ConnId, op: &Op) {
         let peer = self.oracle.peers.get_mut(&conn).expect("who sits at a place is connected");
         let known = if peer.slots.is_some() { Ok(()) } else { Err(Code::NotRegistered) };
@@ -183,7 +183,7 @@ impl World {
         self.control(Input::CancelQueue { conn, seq: 0, handle }, expected);
     }
 
-    /// What an admin does to a worker, if it is one.
+    /// Runs an admin's command about a worker, if it is one.
     pub(super) fn manage(&mut self, place: usize, what: WorkerOp) {
         let Some(conn) = self.places[place] else { return };
         let Some(peer) = self.oracle.peers.get_mut(&conn).filter(|peer| peer.slots.is_some()) else { return };

@@ -1,4 +1,4 @@
-//! What an admin asks, and does to a queue as a whole.
+//! Calls of an admin, also about a queue as a whole.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use super::World;
 use crate::NAMES;
 use crate::message::Kind;
 
-/// Anyone who looks at messages. What only the store holds is told later, and not to the admin.
+/// Somebody looks at messages. Those that only the store holds are shown later, and not to the admin.
 const LOOKER: ConnId = ConnId { index: 1_001, generation: 1 };
 
 impl World {
@@ -47,7 +47,7 @@ impl World {
             _ if after => AdminCall::TopicLs { after: None, limit },
             _ => AdminCall::TopicSubscribers { topic: None, after: None, limit },
         };
-        // What it says is for tables of inputs and effects to judge; here it changes nothing and breaks nothing.
+        // Tables of inputs and effects judge the answer; here it changes nothing and breaks nothing.
         let _: Result<AdminAnswer, Code> = self.admin(call);
     }
 

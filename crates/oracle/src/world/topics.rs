@@ -37,7 +37,7 @@ impl World {
             TopicOp::Publish { topic, confirm } => {
                 self.seqs += 1;
                 let topic: Topic = TOPICS[topic % TOPICS.len()].parse().expect("a topic");
-                self.oracle.owed = self.oracle.listeners.publish(&topic, u64::from(self.seqs));
+                self.oracle.receivers = self.oracle.listeners.publish(&topic, u64::from(self.seqs));
                 let event = Event { topic, payload: Payload::body(self.seqs.to_string()) };
                 let effects = self.step(Input::Publish { conn, seq: 0, confirm, event: event.clone() });
                 let told = effects

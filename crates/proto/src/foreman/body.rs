@@ -1,4 +1,4 @@
-//! What is inside the frames that have a body. These are MessagePack maps with the keys that old peers know, and a few more
+//! Bodies of frames. These are MessagePack maps with the keys that old peers know, and a few more
 //! that they ignore.
 
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use crate::model::limits::FOREMAN_PROCS_MAX;
 
 /// A task's name: its job, and its number in it, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId {
-    /// The job.
+pub struct WireTaskId {
+    /// The number of the job.
     pub job: u64,
     /// The task's number.
     pub task: u32,
@@ -27,7 +27,7 @@ pub struct TaskId {
 pub struct Task {
     /// Its number in the job, from 1; old workers give it to the command as the only argument.
     pub task: u32,
-    /// Its job.
+    /// The number of its job.
     #[serde(rename = "JobId")]
     pub job: u64,
     /// The job's name.
@@ -42,7 +42,7 @@ pub struct Task {
     /// Where its output goes.
     #[serde(default, deserialize_with = "or_nil")]
     pub logging_dir: String,
-    /// What to run.
+    /// The command line.
     #[serde(default, deserialize_with = "or_nil")]
     pub command: String,
     /// The job's state, for people.
@@ -83,7 +83,7 @@ pub struct Task {
 pub struct TaskFile {
     /// Its path in the task's directory.
     pub name: String,
-    /// What is in it.
+    /// The uploaded content.
     pub upload: UploadId,
     /// It may be executed.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
@@ -91,9 +91,9 @@ pub struct TaskFile {
 }
 
 impl Task {
-    /// Its name.
-    pub const fn id(&self) -> TaskId {
-        TaskId { job: self.job, task: self.task }
+    /// The name of the task.
+    pub const fn id(&self) -> WireTaskId {
+        WireTaskId { job: self.job, task: self.task }
     }
 
     /// Processors it takes, at least one.
@@ -132,7 +132,7 @@ impl Default for Task {
 pub struct Running {
     /// The task's number.
     pub task: u32,
-    /// Its job.
+    /// The number of its job.
     #[serde(rename = "JobId")]
     pub job: u64,
     /// Which try it is; 0 where nobody counts.
@@ -144,9 +144,9 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its name.
-    pub const fn id(&self) -> TaskId {
-        TaskId { job: self.job, task: self.task }
+    /// The name of the task.
+    pub const fn id(&self) -> WireTaskId {
+        WireTaskId { job: self.job, task: self.task }
     }
 
     /// Processors it takes, at least one.
@@ -173,10 +173,10 @@ pub struct Hello {
     /// A name for people.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
     pub name: String,
-    /// What it is known by across connections.
+    /// The id of the worker, the same over all its connections.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
     pub id: String,
-    /// What it has that others may not.
+    /// Labels of the worker.
     #[serde(default, deserialize_with = "or_nil", skip_serializing_if = "is_default")]
     pub labels: BTreeMap<String, String>,
 }
@@ -185,7 +185,7 @@ pub struct Hello {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StatusUpdate {
-    /// The job.
+    /// The number of the job.
     #[serde(rename = "JobId")]
     pub job: u64,
     /// The task's number.
@@ -221,15 +221,15 @@ pub struct StatusUpdate {
 
 impl StatusUpdate {
     /// The task that ended.
-    pub const fn id(&self) -> TaskId {
-        TaskId { job: self.job, task: self.task }
+    pub const fn id(&self) -> WireTaskId {
+        WireTaskId { job: self.job, task: self.task }
     }
 }
 
-/// What to cancel: one task, or every task of a job.
+/// The target of a cancel: one task, or every task of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskPair {
-    /// The job.
+    /// The number of the job.
     pub job: u64,
     /// The task's number; `None`, which is −1 on the wire, means all of them.
     pub task: Option<u32>,
@@ -237,13 +237,13 @@ pub struct TaskPair {
 
 impl TaskPair {
     /// Whether it names that task.
-    pub fn names(&self, id: TaskId) -> bool {
+    pub fn names(&self, id: WireTaskId) -> bool {
         self.job == id.job && self.task.is_none_or(|task| task == id.task)
     }
 }
 
-impl From<TaskId> for TaskPair {
-    fn from(id: TaskId) -> Self {
+impl From<WireTaskId> for TaskPair {
+    fn from(id: WireTaskId) -> Self {
         Self { job: id.job, task: Some(id.task) }
     }
 }

@@ -1,4 +1,4 @@
-//! What arg0 says in OK and in STOP.
+//! The values of arg0 in OK and in STOP.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The foreman's first word, and what a worker that stops at once is left with.
+    /// In the foreman's first OK, and after a stop at once.
     pub const ZERO: Self = Self { nrun: 0, nproc: 0 };
     /// Not counts at all: "I know nothing of you, send HELLO".
     pub const SEND_HELLO: Self = Self { nrun: u16::MAX, nproc: u16::MAX };
@@ -39,7 +39,7 @@ impl Counts {
     }
 }
 
-/// What a STOP asks for.
+/// The order of a STOP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Give up so many processors, the free ones first, the others as their tasks end.
@@ -69,7 +69,7 @@ impl Stop {
         }
     }
 
-    /// What is left of `max` processors.
+    /// How many of `max` processors stay in use.
     pub fn left_of(self, max: u16) -> u16 {
         match self {
             Self::Processors(count) => max.saturating_sub(u16::try_from(count.get()).unwrap_or(u16::MAX)),

@@ -1,8 +1,8 @@
-//! What both ends of a connection do in the same way with what comes. They take it from their [`Line`], follow its
-//! verdict, and go on for as long as something can be done. What requests and answers mean is each end's own.
+//! The part of both ends that handles incoming frames in the same way. An end takes them from its [`Line`], follows its
+//! verdict, and goes on for as long as something can be done. Each end handles requests and answers itself.
 
 use super::line::{Line, Verdict};
-use super::{CloseReason, Frame, Note, decode, encode, split};
+use super::{CloseReason, ForemanFrame, Note, decode, encode, split};
 use crate::model::Mono;
 
 /// An end of a connection.
@@ -20,10 +20,10 @@ pub(super) trait End {
     fn is_connected(&self) -> bool;
 
     /// A request of the other end whose turn it is.
-    fn serve(&mut self, frame: Frame);
+    fn serve(&mut self, frame: ForemanFrame);
 
     /// An OK or ERROR.
-    fn take_response(&mut self, now: Mono, frame: &Frame);
+    fn take_response(&mut self, now: Mono, frame: &ForemanFrame);
 
     /// All begins anew.
     fn restart(&mut self, now: Mono);
@@ -55,7 +55,7 @@ pub(super) trait End {
         bytes.len()
     }
 
-    fn take_frame(&mut self, now: Mono, frame: Frame) {
+    fn take_frame(&mut self, now: Mono, frame: ForemanFrame) {
         if self.is_connected() {
             let verdict = self.line().receive(frame.kind(), frame.seq(), Ok(frame), 0);
             self.follow(now, verdict);
@@ -70,7 +70,7 @@ pub(super) trait End {
             Verdict::Restart => self.restart(now),
             Verdict::Refuse { seq, code, arg0, note } => {
                 self.note(note);
-                self.reply(&Frame::Error { seq, code, arg0 });
+                self.reply(&ForemanFrame::Error { seq, code, arg0 });
             }
             Verdict::Drop(note) => self.note(note),
         }
@@ -84,7 +84,7 @@ pub(super) trait End {
                 self.serve(frame);
             } else if let Some(seq) = self.line().reset_due() {
                 let last = self.line().last_answered();
-                encode(&Frame::Reset { seq, last }, self.out());
+                encode(&ForemanFrame::Reset { seq, last }, self.out());
                 self.restart(now);
             } else if !self.send(now) {
                 break;
@@ -92,7 +92,7 @@ pub(super) trait End {
         }
     }
 
-    fn reply(&mut self, frame: &Frame) {
+    fn reply(&mut self, frame: &ForemanFrame) {
         encode(frame, self.out());
         self.line().answered(frame.seq());
     }

@@ -1,8 +1,8 @@
-//! What a connection tells its owner, and what the owner answers.
+//! Events of a connection for its owner, and the owner's answers.
 
 use std::fmt;
 
-use super::{Counts, ErrorCode, Hello, Kind, StatusUpdate, Task, TaskId};
+use super::{Counts, ErrorCode, ForemanKind, Hello, StatusUpdate, Task, WireTaskId};
 
 /// The owner's own number for something it asked the worker for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,9 +12,9 @@ pub struct RequestId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub(super) u64);
 
-/// What the owner says to a worker's HELLO or UPDATE.
+/// The owner's answer to a worker's HELLO or UPDATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ForemanAnswer {
     /// It is taken in; the worker gets the counts.
     Ok,
     /// "I know nothing of you": an UPDATE is not taken in, the worker says HELLO and then the UPDATE again.
@@ -32,7 +32,7 @@ pub enum Outcome {
     /// are those of `no_procs`, else what the foreman believes. `no_such_job` answers a CANCEL for tasks that have ended
     /// already.
     Refused {
-        /// Why.
+        /// The reason of the refusal.
         code: ErrorCode,
         /// The worker's counts.
         counts: Counts,
@@ -43,7 +43,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// What happened at the foreman's end.
+/// An event at the foreman's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForemanEvent {
     /// The worker's state. Reconcile, then answer.
@@ -60,7 +60,7 @@ pub enum ForemanEvent {
     Update {
         /// For the answer.
         ticket: Ticket,
-        /// How it ended.
+        /// The end of the task, as the worker reports it.
         update: StatusUpdate,
         /// Whether this worker had that task in that attempt, as far as the connection knows; its processors are free now.
         known: bool,
@@ -70,8 +70,8 @@ pub enum ForemanEvent {
         /// The owner's number for it.
         id: RequestId,
         /// JOB, CANCEL or STOP.
-        kind: Kind,
-        /// How it ended.
+        kind: ForemanKind,
+        /// The worker's answer.
         outcome: Outcome,
     },
     /// So many processors are free, and an offer would go out at once.
@@ -85,7 +85,7 @@ pub enum ForemanEvent {
     Close(CloseReason),
 }
 
-/// What happened at the worker's end.
+/// An event at the worker's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerEvent {
     /// The foreman knows this worker: the greeting is done.
@@ -94,19 +94,19 @@ pub enum WorkerEvent {
     Start(Vec<Task>),
     /// Stop these tasks (TERM, 5 s, KILL) and report each with
     /// [`Worker::task_ended`](super::Worker::task_ended) when it is gone.
-    Cancel(Vec<TaskId>),
+    Cancel(Vec<WireTaskId>),
     /// Not more than so many processors may be busy from now on.
     Stopping {
         /// Processors.
         max: u16,
     },
     /// The foreman has recorded the end of a task.
-    Reported(TaskId),
+    Reported(WireTaskId),
     /// The foreman does not want the end of a task: it is not said again.
     NotReported {
-        /// The task.
-        id: TaskId,
-        /// Why.
+        /// The task that is refused.
+        id: WireTaskId,
+        /// The reason of the refusal.
         code: ErrorCode,
     },
     /// All is done: write what is left to write, close, exit with status 0.
@@ -124,63 +124,63 @@ pub enum WorkerEvent {
 pub enum Note {
     /// A request had a number it may not have; it was answered with `bad_seq`.
     BadSeq {
-        /// The number.
+        /// The unexpected sequence number.
         seq: u32,
         /// The last one that was taken.
         last: Option<u32>,
     },
     /// A request had a type that is not the other end's to send, or not now; it was answered with `bad_message`.
     BadType {
-        /// Its type.
-        kind: Kind,
-        /// Its number.
+        /// The type of the frame.
+        kind: ForemanKind,
+        /// The sequence number of the frame.
         seq: u32,
     },
     /// A body could not be read, or named a task twice; it was answered with `bad_message`.
     BadBody {
-        /// Its type.
-        kind: Kind,
-        /// Its number.
+        /// The type of the frame.
+        kind: ForemanKind,
+        /// The sequence number of the frame.
         seq: u32,
     },
     /// Too many requests wait; this one was answered with `overflow`.
     Overflow {
-        /// Its number.
+        /// The sequence number of the frame.
         seq: u32,
     },
     /// An OK or ERROR that answers nothing was ignored.
     Unsolicited {
-        /// Its type.
-        kind: Kind,
-        /// Its number.
+        /// The type of the frame.
+        kind: ForemanKind,
+        /// The sequence number of the frame.
         seq: u32,
     },
     /// A request behind a RESET was dropped; the other end sends it again.
     Dropped {
-        /// Its number.
+        /// The sequence number of the frame.
         seq: u32,
     },
     /// The numbers begin anew.
     Reset,
     /// The two ends count differently. The worker's counts win.
     Mismatch {
-        /// What this end has.
+        /// The counts of this end.
         ours: Counts,
-        /// What the other end says.
+        /// The counts that the other end reports.
         theirs: Counts,
     },
     /// The foreman knows nothing of this worker: it says HELLO again.
     HelloWanted,
     /// A request of ours was refused with `overflow` and is sent again later.
     Later {
-        /// Its type.
-        kind: Kind,
+        /// The type of the frame.
+        kind: ForemanKind,
     },
     /// A request of ours was refused.
     Refused {
-        /// Its type.
-        kind: Kind,
-        /// Why.
+        /// The type of the frame.
+        kind: ForemanKind,
+        /// The error that the other end reported.
         code: ErrorCode,
     },
 }

@@ -11,22 +11,22 @@ use super::line::{Line, Next, Sent};
 use super::request::{Wish, held_hello};
 use super::table::Table;
 use super::{
-    Answer, CloseReason, Counts, ErrorCode, ForemanEvent, ForemanState, Frame, Hello, Kind, Note, Outcome, RequestId,
-    Role, Running, Settings, StatusUpdate, Stop, Task, TaskPair, Ticket, encode,
+    CloseReason, Counts, ErrorCode, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings,
+    ForemanState, Hello, Note, Outcome, RequestId, Role, Running, StatusUpdate, Stop, Task, TaskPair, Ticket, encode,
 };
 use crate::model::{Mono, limits};
 use crate::native::HEADER_LEN;
 
 /// A request of the worker that the owner has.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenRequest {
     ticket: Ticket,
     seq: u32,
-    kind: Kind,
+    kind: ForemanKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ForemanPhase {
     Init0,
     Init1 { until: Mono },
     Init2,
@@ -37,10 +37,10 @@ enum Phase {
 /// The foreman's end.
 #[derive(Clone, Debug)]
 pub struct Foreman {
-    settings: Settings,
+    settings: ForemanSettings,
     line: Line<Wish>,
-    phase: Phase,
-    open: Option<Open>,
+    phase: ForemanPhase,
+    open: Option<OpenRequest>,
     tickets: u64,
     /// Whether a HELLO came on this connection.
     met: bool,
@@ -60,11 +60,11 @@ pub struct Foreman {
 
 impl Foreman {
     /// The end of a connection that is yet to be made.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ForemanSettings) -> Self {
         Self {
             settings,
             line: Line::new(Role::Foreman, &settings),
-            phase: Phase::Init0,
+            phase: ForemanPhase::Init0,
             open: None,
             tickets: 0,
             met: false,
@@ -81,15 +81,15 @@ impl Foreman {
 
     /// The connection was made: says OK(0).
     pub fn connect(&mut self, now: Mono) {
-        if self.phase == Phase::Init0 {
-            encode(&Frame::Ok { seq: 0, counts: Counts::ZERO }, &mut self.out);
-            self.phase = Phase::Init1 { until: now.plus_millis(limits::FOREMAN_HELLO_MS) };
+        if self.phase == ForemanPhase::Init0 {
+            encode(&ForemanFrame::Ok { seq: 0, counts: Counts::ZERO }, &mut self.out);
+            self.phase = ForemanPhase::Init1 { until: now.plus_millis(limits::FOREMAN_HELLO_MS) };
         }
     }
 
     /// The connection is gone. What the owner asked for has its end now.
     pub fn disconnect(&mut self) {
-        if self.phase != Phase::Exit {
+        if self.phase != ForemanPhase::Exit {
             self.leave();
         }
     }
@@ -99,16 +99,16 @@ impl Foreman {
         self.take_bytes(now, bytes)
     }
 
-    /// A frame came.
-    pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
+    /// Handles a frame of the worker.
+    pub fn handle_frame(&mut self, now: Mono, frame: ForemanFrame) {
         self.take_frame(now, frame);
     }
 
     /// Something may be due.
     pub fn handle_timeout(&mut self, now: Mono) {
         match self.phase {
-            Phase::Init0 | Phase::Exit => return,
-            Phase::Init1 { until } if now >= until => return self.close(CloseReason::NoHello),
+            ForemanPhase::Init0 | ForemanPhase::Exit => return,
+            ForemanPhase::Init1 { until } if now >= until => return self.close(CloseReason::NoHello),
             _ if self.line.reset_timed_out(now) => return self.close(CloseReason::ResetTimeout),
             _ => {}
         }
@@ -118,9 +118,11 @@ impl Foreman {
     /// When [`Self::handle_timeout`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
         match self.phase {
-            Phase::Init0 | Phase::Exit => None,
-            Phase::Init1 { until } => Some(until),
-            Phase::Init2 | Phase::Loop => self.line.next_deadline().into_iter().chain(self.rest_until).min(),
+            ForemanPhase::Init0 | ForemanPhase::Exit => None,
+            ForemanPhase::Init1 { until } => Some(until),
+            ForemanPhase::Init2 | ForemanPhase::Loop => {
+                self.line.next_deadline().into_iter().chain(self.rest_until).min()
+            }
         }
     }
 
@@ -133,22 +135,22 @@ impl Foreman {
     }
 
     /// Answers a HELLO or UPDATE. False if that was answered already, or the connection began anew.
-    pub fn answer(&mut self, now: Mono, ticket: Ticket, answer: Answer) -> bool {
-        let Some(Open { seq, kind, .. }) = self.open.take_if(|open| open.ticket == ticket) else { return false };
+    pub fn answer(&mut self, now: Mono, ticket: Ticket, answer: ForemanAnswer) -> bool {
+        let Some(OpenRequest { seq, kind, .. }) = self.open.take_if(|open| open.ticket == ticket) else { return false };
         let counts = match answer {
-            Answer::SendHello => Counts::SEND_HELLO,
+            ForemanAnswer::SendHello => Counts::SEND_HELLO,
             _ => self.counts(),
         };
         match answer {
-            Answer::Refuse(code) => {
+            ForemanAnswer::Refuse(code) => {
                 let arg0 = if code == ErrorCode::NoProcs { counts.to_word() } else { 0 };
-                self.reply(&Frame::Error { seq, code, arg0 });
+                self.reply(&ForemanFrame::Error { seq, code, arg0 });
             }
-            Answer::Ok | Answer::SendHello => self.reply(&Frame::Ok { seq, counts }),
+            ForemanAnswer::Ok | ForemanAnswer::SendHello => self.reply(&ForemanFrame::Ok { seq, counts }),
         }
-        if kind != Kind::Update && self.phase == Phase::Init2 {
+        if kind != ForemanKind::Update && self.phase == ForemanPhase::Init2 {
             let until = now.plus_millis(limits::FOREMAN_HELLO_MS);
-            self.phase = if answer == Answer::Ok { Phase::Loop } else { Phase::Init1 { until } };
+            self.phase = if answer == ForemanAnswer::Ok { ForemanPhase::Loop } else { ForemanPhase::Init1 { until } };
         }
         self.announced = false;
         self.pump(now);
@@ -182,7 +184,7 @@ impl Foreman {
         self.pump(now);
     }
 
-    /// What happened, in order.
+    /// Takes the next event, in order.
     pub fn poll_event(&mut self) -> Option<ForemanEvent> {
         self.events.pop_front()
     }
@@ -197,16 +199,16 @@ impl Foreman {
         self.line.held_bytes()
     }
 
-    /// Its state.
+    /// The protocol state.
     pub fn state(&self) -> ForemanState {
         match self.phase {
-            Phase::Init0 => ForemanState::Init0,
-            Phase::Init1 { .. } => ForemanState::Init1,
-            Phase::Init2 => ForemanState::Init2,
-            Phase::Loop if self.open.is_some() => ForemanState::Loop2,
-            Phase::Loop if self.room() > 0 => ForemanState::Loop0,
-            Phase::Loop => ForemanState::Loop1,
-            Phase::Exit => ForemanState::Exit,
+            ForemanPhase::Init0 => ForemanState::Init0,
+            ForemanPhase::Init1 { .. } => ForemanState::Init1,
+            ForemanPhase::Init2 => ForemanState::Init2,
+            ForemanPhase::Loop if self.open.is_some() => ForemanState::Loop2,
+            ForemanPhase::Loop if self.room() > 0 => ForemanState::Loop0,
+            ForemanPhase::Loop => ForemanState::Loop1,
+            ForemanPhase::Exit => ForemanState::Exit,
         }
     }
 
@@ -219,7 +221,7 @@ impl Foreman {
     /// Processors for which an offer would go out at once.
     pub fn room(&self) -> u16 {
         let quiet = self.line.is_idle() && self.line.queue().is_empty();
-        let may = self.phase == Phase::Loop && quiet && self.rest_until.is_none();
+        let may = self.phase == ForemanPhase::Loop && quiet && self.rest_until.is_none();
         if may { self.counts().nproc } else { 0 }
     }
 
@@ -228,13 +230,13 @@ impl Foreman {
         self.tasks.iter()
     }
 
-    fn serve_hello(&mut self, seq: u32, kind: Kind, hello: Option<Hello>) {
+    fn serve_hello(&mut self, seq: u32, kind: ForemanKind, hello: Option<Hello>) {
         self.tasks = Table::new(hello.as_ref().map_or(self.registered, |hello| hello.num_procs));
         hello.iter().flat_map(|hello| &hello.running).for_each(|running| self.tasks.put(*running));
         self.unsaid = hello.is_none();
         self.rest_until = None;
-        if self.phase != Phase::Loop {
-            self.phase = Phase::Init2;
+        if self.phase != ForemanPhase::Loop {
+            self.phase = ForemanPhase::Init2;
         }
         let ticket = self.hand_over(seq, kind);
         let again = std::mem::replace(&mut self.met, true);
@@ -243,15 +245,15 @@ impl Foreman {
 
     fn serve_update(&mut self, seq: u32, update: StatusUpdate) {
         let known = self.tasks.take_attempt(update.id(), update.attempt).is_some();
-        let ticket = self.hand_over(seq, Kind::Update);
+        let ticket = self.hand_over(seq, ForemanKind::Update);
         self.events.push_back(ForemanEvent::Update { ticket, update, known });
     }
 
-    fn hand_over(&mut self, seq: u32, kind: Kind) -> Ticket {
+    fn hand_over(&mut self, seq: u32, kind: ForemanKind) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.line.serving(seq);
-        self.open = Some(Open { ticket, seq, kind });
+        self.open = Some(OpenRequest { ticket, seq, kind });
         ticket
     }
 
@@ -259,9 +261,9 @@ impl Foreman {
     fn greet_old(&mut self, seq: u32, counts: Counts) {
         let num_procs = if counts.nproc == 0 { counts.nrun } else { counts.nproc };
         if num_procs > limits::FOREMAN_PROCS_MAX {
-            return self.note(Note::BadBody { kind: Kind::Ok, seq });
+            return self.note(Note::BadBody { kind: ForemanKind::Ok, seq });
         }
-        self.serve_hello(seq, Kind::Ok, Some(Hello { num_procs, ..Hello::default() }));
+        self.serve_hello(seq, ForemanKind::Ok, Some(Hello { num_procs, ..Hello::default() }));
     }
 
     fn done(&mut self, wish: Wish, counts: Counts) {
@@ -322,7 +324,7 @@ impl Foreman {
             self.believe(Counts::from_word(arg0));
         }
         // Refused although there is room: the next offer must not follow at once, or the two would go on for ever.
-        if kind == Kind::Job && wish.needs() <= u32::from(self.counts().nproc) {
+        if kind == ForemanKind::Job && wish.needs() <= u32::from(self.counts().nproc) {
             self.note(Note::Refused { kind, code });
             self.rest_until = Some(now.plus_millis(limits::FOREMAN_REST_MS));
         }
@@ -331,7 +333,7 @@ impl Foreman {
     }
 
     fn wish(&mut self, now: Mono, wish: Wish) {
-        if self.phase == Phase::Exit {
+        if self.phase == ForemanPhase::Exit {
             return self.end(&wish, Outcome::NotSent);
         }
         self.announced = false;
@@ -347,11 +349,13 @@ impl Foreman {
         let start = self.out.len();
         match self.line.next_send(now, true, urgent) {
             None => return false,
-            Some(Next::Reset(seq, last)) => encode(&Frame::Reset { seq, last }, &mut self.out),
-            Some(Next::Request(seq, Wish::Job(_, tasks))) => encode_body(&mut self.out, Kind::Job, seq, tasks),
-            Some(Next::Request(seq, Wish::Cancel(_, pairs))) => encode_body(&mut self.out, Kind::Cancel, seq, pairs),
+            Some(Next::Reset(seq, last)) => encode(&ForemanFrame::Reset { seq, last }, &mut self.out),
+            Some(Next::Request(seq, Wish::Job(_, tasks))) => encode_body(&mut self.out, ForemanKind::Job, seq, tasks),
+            Some(Next::Request(seq, Wish::Cancel(_, pairs))) => {
+                encode_body(&mut self.out, ForemanKind::Cancel, seq, pairs)
+            }
             Some(Next::Request(seq, Wish::Stop(_, stop))) => {
-                encode(&Frame::Stop { seq, stop: *stop }, &mut self.out);
+                encode(&ForemanFrame::Stop { seq, stop: *stop }, &mut self.out);
             }
         }
         // The worker has the same limit and would close the connection: refused here, as it would be there.
@@ -369,7 +373,7 @@ impl Foreman {
     }
 
     fn leave(&mut self) {
-        self.phase = Phase::Exit;
+        self.phase = ForemanPhase::Exit;
         self.open = None;
         let (open, queue) = self.line.take_rest();
         open.iter().for_each(|wish| self.end(wish, Outcome::Unknown));
@@ -393,36 +397,36 @@ impl End for Foreman {
     }
 
     fn is_connected(&self) -> bool {
-        matches!(self.phase, Phase::Init1 { .. } | Phase::Init2 | Phase::Loop)
+        matches!(self.phase, ForemanPhase::Init1 { .. } | ForemanPhase::Init2 | ForemanPhase::Loop)
     }
 
-    fn serve(&mut self, frame: Frame) {
+    fn serve(&mut self, frame: ForemanFrame) {
         match frame {
-            Frame::Hello { seq, hello } => self.serve_hello(seq, Kind::Hello, hello),
+            ForemanFrame::Hello { seq, hello } => self.serve_hello(seq, ForemanKind::Hello, hello),
             // Nothing is known of this worker: it shall introduce itself, and then say it again.
-            Frame::Update { seq, .. } if self.phase != Phase::Loop => {
-                self.note(Note::BadType { kind: Kind::Update, seq });
-                self.reply(&Frame::Ok { seq, counts: Counts::SEND_HELLO });
+            ForemanFrame::Update { seq, .. } if self.phase != ForemanPhase::Loop => {
+                self.note(Note::BadType { kind: ForemanKind::Update, seq });
+                self.reply(&ForemanFrame::Ok { seq, counts: Counts::SEND_HELLO });
             }
-            Frame::Update { seq, update } => self.serve_update(seq, update),
-            Frame::Ok { .. }
-            | Frame::Error { .. }
-            | Frame::Job { .. }
-            | Frame::Cancel { .. }
-            | Frame::Stop { .. }
-            | Frame::Reset { .. } => {}
+            ForemanFrame::Update { seq, update } => self.serve_update(seq, update),
+            ForemanFrame::Ok { .. }
+            | ForemanFrame::Error { .. }
+            | ForemanFrame::Job { .. }
+            | ForemanFrame::Cancel { .. }
+            | ForemanFrame::Stop { .. }
+            | ForemanFrame::Reset { .. } => {}
         }
     }
 
-    fn take_response(&mut self, now: Mono, frame: &Frame) {
+    fn take_response(&mut self, now: Mono, frame: &ForemanFrame) {
         let (kind, seq) = (frame.kind(), frame.seq());
-        if let (Some(Sent::Reset), Frame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
+        if let (Some(Sent::Reset), ForemanFrame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
             return self.close(CloseReason::ResetRefused(*code));
         }
         match (self.line.settle(seq), frame) {
-            (Some(wish), Frame::Ok { counts, .. }) => self.done(wish, *counts),
-            (Some(wish), Frame::Error { code, arg0, .. }) => self.refused(now, wish, *code, *arg0),
-            (None, Frame::Ok { counts, .. }) if matches!(self.phase, Phase::Init1 { .. }) => {
+            (Some(wish), ForemanFrame::Ok { counts, .. }) => self.done(wish, *counts),
+            (Some(wish), ForemanFrame::Error { code, arg0, .. }) => self.refused(now, wish, *code, *arg0),
+            (None, ForemanFrame::Ok { counts, .. }) if matches!(self.phase, ForemanPhase::Init1 { .. }) => {
                 self.greet_old(seq, *counts);
             }
             _ => self.note(Note::Unsolicited { kind, seq }),
@@ -433,17 +437,17 @@ impl End for Foreman {
         self.note(Note::Reset);
         self.line.restart();
         self.open = None;
-        self.phase = Phase::Init0;
+        self.phase = ForemanPhase::Init0;
         self.connect(now);
     }
 
     fn send(&mut self, now: Mono) -> bool {
-        if self.phase != Phase::Loop || !self.line.is_idle() {
+        if self.phase != ForemanPhase::Loop || !self.line.is_idle() {
             return false;
         }
         let Some(front) = self.line.queue().front() else { return self.send_next(now, false) };
         let fits = self.rest_until.is_none() && front.needs() <= u32::from(self.counts().nproc);
-        if front.kind() == Kind::Job && !fits {
+        if front.kind() == ForemanKind::Job && !fits {
             if let Some(wish) = self.line.queue_mut().pop_front() {
                 self.end(&wish, Outcome::NotSent);
             }

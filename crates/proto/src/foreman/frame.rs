@@ -1,11 +1,11 @@
 //! A frame as a value.
 
-use super::{Counts, ErrorCode, Hello, Kind, StatusUpdate, Stop, Task, TaskPair};
+use super::{Counts, ErrorCode, ForemanKind, Hello, StatusUpdate, Stop, Task, TaskPair};
 
 /// A frame of either end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the table in docs/reference/protocol/job-worker.md")]
-pub enum Frame {
+pub enum ForemanFrame {
     Ok {
         seq: u32,
         counts: Counts,
@@ -44,22 +44,22 @@ pub enum Frame {
     },
 }
 
-impl Frame {
-    /// Its type.
-    pub const fn kind(&self) -> Kind {
+impl ForemanFrame {
+    /// The frame type.
+    pub const fn kind(&self) -> ForemanKind {
         match self {
-            Self::Ok { .. } => Kind::Ok,
-            Self::Hello { .. } => Kind::Hello,
-            Self::Job { .. } => Kind::Job,
-            Self::Update { .. } => Kind::Update,
-            Self::Cancel { .. } => Kind::Cancel,
-            Self::Stop { .. } => Kind::Stop,
-            Self::Error { .. } => Kind::Error,
-            Self::Reset { .. } => Kind::Reset,
+            Self::Ok { .. } => ForemanKind::Ok,
+            Self::Hello { .. } => ForemanKind::Hello,
+            Self::Job { .. } => ForemanKind::Job,
+            Self::Update { .. } => ForemanKind::Update,
+            Self::Cancel { .. } => ForemanKind::Cancel,
+            Self::Stop { .. } => ForemanKind::Stop,
+            Self::Error { .. } => ForemanKind::Error,
+            Self::Reset { .. } => ForemanKind::Reset,
         }
     }
 
-    /// Its number.
+    /// The sequence number.
     pub const fn seq(&self) -> u32 {
         match self {
             Self::Ok { seq, .. }

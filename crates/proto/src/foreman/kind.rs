@@ -10,7 +10,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// What its requests' numbers are modulo two.
+    /// The remainder of its requests' numbers modulo two.
     pub const fn parity(self) -> u32 {
         match self {
             Self::Worker => 0,
@@ -21,8 +21,8 @@ impl Role {
 
 /// A frame type. 0, 6 (LIST) and all beyond 9 are reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Answers a request; the foreman's first word too.
+pub enum ForemanKind {
+    /// Answers a request; also the foreman's first frame.
     Ok,
     /// The worker's state.
     Hello,
@@ -40,7 +40,7 @@ pub enum Kind {
     Reset,
 }
 
-impl Kind {
+impl ForemanKind {
     /// Every type, by number.
     pub const ALL: &[Self] =
         &[Self::Ok, Self::Hello, Self::Job, Self::Update, Self::Cancel, Self::Stop, Self::Error, Self::Reset];

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::{BadBody, ErrorCode, Frame, Kind, Note, Role, Settings, Stop};
+use super::{BadBody, ErrorCode, ForemanFrame, ForemanKind, ForemanSettings, Note, Role, Stop};
 use crate::model::{Mono, limits};
 
 /// A request of our own that has no answer yet.
@@ -15,13 +15,13 @@ pub(super) enum Sent<O> {
     Reset,
 }
 
-/// What is to be done about a frame that came.
+/// The next step for a frame that came.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// An OK or ERROR: for [`Line::settle`], if it answers something.
-    Response(Frame),
+    Response(ForemanFrame),
     /// A request whose turn it is.
-    Serve(Frame),
+    Serve(ForemanFrame),
     /// Nothing now: it is held, or it is a RESET that comes when all before it is answered.
     Wait,
     /// The answer to our RESET: all begins anew.
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
     Drop(Note),
 }
 
-/// What goes out next.
+/// The next frame to send.
 #[derive(Debug)]
 pub(super) enum Next<'a, O> {
     Request(u32, &'a O),
@@ -58,8 +58,8 @@ pub(super) struct Line<O> {
     /// The request that is being served.
     current: Option<u32>,
     /// Requests that wait for their turn, by rising number, with the bytes of their bodies.
-    held: VecDeque<(Frame, usize)>,
-    /// What we shall say.
+    held: VecDeque<(ForemanFrame, usize)>,
+    /// Requests that wait to be sent.
     queue: VecDeque<O>,
     /// Not before that, if what is at the front of the queue was refused with `overflow`.
     reissue_at: Option<Mono>,
@@ -70,7 +70,7 @@ pub(super) struct Line<O> {
 }
 
 impl<O> Line<O> {
-    pub(super) fn new(role: Role, settings: &Settings) -> Self {
+    pub(super) fn new(role: Role, settings: &ForemanSettings) -> Self {
         let peer = match role {
             Role::Worker => Role::Foreman,
             Role::Foreman => Role::Worker,
@@ -96,11 +96,17 @@ impl<O> Line<O> {
     }
 
     /// Takes a frame in, whose body had so many bytes.
-    pub(super) fn receive(&mut self, kind: Kind, seq: u32, frame: Result<Frame, BadBody>, bytes: usize) -> Verdict {
-        if let (Kind::Ok | Kind::Error, Ok(frame)) = (kind, &frame) {
+    pub(super) fn receive(
+        &mut self,
+        kind: ForemanKind,
+        seq: u32,
+        frame: Result<ForemanFrame, BadBody>,
+        bytes: usize,
+    ) -> Verdict {
+        if let (ForemanKind::Ok | ForemanKind::Error, Ok(frame)) = (kind, &frame) {
             return Verdict::Response(frame.clone());
         }
-        if kind == Kind::Reset && self.own_reset() == Some(seq) {
+        if kind == ForemanKind::Reset && self.own_reset() == Some(seq) {
             return Verdict::Restart;
         }
         if !self.may_have(kind, seq) {
@@ -113,7 +119,7 @@ impl<O> Line<O> {
         if [self.own_reset(), self.reset_in].into_iter().flatten().any(|reset| seq > reset) {
             return Verdict::Drop(Note::Dropped { seq });
         }
-        if kind == Kind::Reset {
+        if kind == ForemanKind::Reset {
             self.take_reset(seq);
             return Verdict::Wait;
         }
@@ -123,7 +129,7 @@ impl<O> Line<O> {
         let Ok(frame) = frame else {
             return Verdict::Refuse { seq, code: ErrorCode::BadMessage, arg0: 0, note: Note::BadBody { kind, seq } };
         };
-        let urgent = matches!(frame, Frame::Stop { stop: Stop::Immediate, .. });
+        let urgent = matches!(frame, ForemanFrame::Stop { stop: Stop::Immediate, .. });
         if urgent || (self.held.is_empty() && self.may_serve(seq)) {
             return Verdict::Serve(frame);
         }
@@ -143,7 +149,7 @@ impl<O> Line<O> {
     }
 
     /// A held request whose turn has come.
-    pub(super) fn next_held(&mut self) -> Option<Frame> {
+    pub(super) fn next_held(&mut self) -> Option<ForemanFrame> {
         let seq = self.held.front()?.0.seq();
         if self.may_serve(seq) { self.held.pop_front().map(|(frame, _)| frame) } else { None }
     }
@@ -169,7 +175,7 @@ impl<O> Line<O> {
         }
     }
 
-    /// What an answer with that number would answer, while it is still open.
+    /// The open request with that number.
     pub(super) fn waits_for(&self, seq: u32) -> Option<&Sent<O>> {
         self.own.as_ref().filter(|(own, _)| *own == seq).map(|(_, sent)| sent)
     }
@@ -191,7 +197,7 @@ impl<O> Line<O> {
         self.reset_in.filter(|_| all_answered)
     }
 
-    /// What may be sent now, if anything; it has its number then and waits for its answer. Without `may_reset` a wanted
+    /// The request that may be sent now, if any; it has its number then and waits for its answer. Without `may_reset` a wanted
     /// RESET waits. An urgent request does not wait for others to be sent again.
     pub(super) fn next_send(&mut self, now: Mono, may_reset: bool, urgent: bool) -> Option<Next<'_, O>> {
         if !self.is_idle() {
@@ -260,7 +266,7 @@ impl<O> Line<O> {
         &mut self.queue
     }
 
-    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut Frame> {
+    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut ForemanFrame> {
         self.held.iter_mut().map(|(frame, _)| frame)
     }
 
@@ -293,10 +299,10 @@ impl<O> Line<O> {
     }
 
     /// Whether a request of the other end may have that number.
-    fn may_have(&self, kind: Kind, seq: u32) -> bool {
+    fn may_have(&self, kind: ForemanKind, seq: u32) -> bool {
         let theirs = seq % 2 != self.role.parity();
         let new = self.heard.is_none_or(|heard| seq > heard);
-        let within = if kind == Kind::Reset { seq <= self.peer_seq_last } else { seq < self.peer_seq_last };
+        let within = if kind == ForemanKind::Reset { seq <= self.peer_seq_last } else { seq < self.peer_seq_last };
         theirs && new && within
     }
 

@@ -1,9 +1,9 @@
-//! What each end asks of the other, before it has a number.
+//! Requests of each end to the other, before they have numbers.
 
 use super::line::Line;
-use super::{Frame, Hello, Kind, RequestId, Running, StatusUpdate, Stop, Task, TaskPair};
+use super::{ForemanFrame, ForemanKind, Hello, RequestId, Running, StatusUpdate, Stop, Task, TaskPair};
 
-/// What the owner asks of the worker.
+/// A request to the worker.
 #[derive(Clone, Debug)]
 pub(super) enum Wish {
     Job(RequestId, Vec<Task>),
@@ -11,7 +11,7 @@ pub(super) enum Wish {
     Stop(RequestId, Stop),
 }
 
-/// What a worker asks of its foreman.
+/// A request to the foreman.
 #[derive(Clone, Debug)]
 pub(super) enum Saying {
     /// Built when it is sent, so that it tells the state of that moment.
@@ -27,11 +27,11 @@ impl Wish {
         }
     }
 
-    pub(super) const fn kind(&self) -> Kind {
+    pub(super) const fn kind(&self) -> ForemanKind {
         match self {
-            Self::Job(..) => Kind::Job,
-            Self::Cancel(..) => Kind::Cancel,
-            Self::Stop(..) => Kind::Stop,
+            Self::Job(..) => ForemanKind::Job,
+            Self::Cancel(..) => ForemanKind::Cancel,
+            Self::Stop(..) => ForemanKind::Stop,
         }
     }
 
@@ -49,10 +49,10 @@ impl Wish {
 }
 
 impl Saying {
-    pub(super) const fn kind(&self) -> Kind {
+    pub(super) const fn kind(&self) -> ForemanKind {
         match self {
-            Self::Hello => Kind::Hello,
-            Self::Update(..) => Kind::Update,
+            Self::Hello => ForemanKind::Hello,
+            Self::Update(..) => ForemanKind::Update,
         }
     }
 }
@@ -60,7 +60,7 @@ impl Saying {
 /// A HELLO that waits for its turn.
 pub(super) fn held_hello(line: &mut Line<Wish>) -> Option<&mut Hello> {
     line.held_mut().find_map(|frame| match frame {
-        Frame::Hello { hello, .. } => hello.as_mut(),
+        ForemanFrame::Hello { hello, .. } => hello.as_mut(),
         _ => None,
     })
 }

@@ -1,11 +1,11 @@
-//! What an owner may set about a connection.
+//! Settings of a connection.
 
 use super::Role;
 use crate::model::limits;
 
 /// The limits of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ForemanSettings {
     /// Bytes of a body. Longer: closed.
     pub body_bytes_max: usize,
     /// Requests that wait for their turn. More: `overflow`.
@@ -14,7 +14,7 @@ pub struct Settings {
     pub seq_max: u32,
 }
 
-impl Settings {
+impl ForemanSettings {
     /// HELLO is 0, and each end must get one request through before it is RESET's turn.
     const SEQ_MAX_MIN: u32 = 5;
 
@@ -25,7 +25,7 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for ForemanSettings {
     fn default() -> Self {
         Self { body_bytes_max: limits::FOREMAN_BODY_BYTES_MAX, held_max: limits::FOREMAN_HELD_MAX, seq_max: u32::MAX }
     }

@@ -21,7 +21,7 @@ pub enum ForemanState {
 
 /// The states of a worker, by the names of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkerState {
+pub enum WorkerEndState {
     /// CL_INIT0: waits for the foreman's first OK. Without a connection, too.
     Init0,
     /// CL_INIT1: said HELLO, waits for OK.

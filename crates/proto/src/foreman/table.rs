@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Counts, Running, TaskId, TaskPair};
+use super::{Counts, Running, TaskPair, WireTaskId};
 
 /// Tasks by name, and how many processors may be busy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     max: u16,
     busy: u16,
-    tasks: BTreeMap<TaskId, Running>,
+    tasks: BTreeMap<WireTaskId, Running>,
 }
 
 impl Table {
@@ -29,7 +29,7 @@ impl Table {
         self.max = max;
     }
 
-    pub(super) fn has(&self, id: TaskId) -> bool {
+    pub(super) fn has(&self, id: WireTaskId) -> bool {
         self.tasks.contains_key(&id)
     }
 
@@ -44,24 +44,24 @@ impl Table {
         self.tasks.insert(running.id(), running);
     }
 
-    pub(super) fn take(&mut self, id: TaskId) -> Option<Running> {
+    pub(super) fn take(&mut self, id: WireTaskId) -> Option<Running> {
         let running = self.tasks.remove(&id)?;
         self.busy = self.busy.saturating_sub(running.needs());
         Some(running)
     }
 
     /// Takes a task out if it runs in that attempt; 0 is any.
-    pub(super) fn take_attempt(&mut self, id: TaskId, attempt: u32) -> Option<Running> {
+    pub(super) fn take_attempt(&mut self, id: WireTaskId, attempt: u32) -> Option<Running> {
         let has = self.tasks.get(&id)?.attempt;
         if has == attempt || has == 0 || attempt == 0 { self.take(id) } else { None }
     }
 
     /// The tasks that any of the pairs names, each once.
-    pub(super) fn named(&self, pairs: &[TaskPair]) -> Vec<TaskId> {
-        let mut found: Vec<TaskId> = Vec::new();
+    pub(super) fn named(&self, pairs: &[TaskPair]) -> Vec<WireTaskId> {
+        let mut found: Vec<WireTaskId> = Vec::new();
         for pair in pairs {
-            let first = TaskId { job: pair.job, task: pair.task.unwrap_or(0) };
-            let last = TaskId { job: pair.job, task: pair.task.unwrap_or(u32::MAX) };
+            let first = WireTaskId { job: pair.job, task: pair.task.unwrap_or(0) };
+            let last = WireTaskId { job: pair.job, task: pair.task.unwrap_or(u32::MAX) };
             found.extend(self.tasks.range(first..=last).map(|(id, _)| *id));
         }
         found.sort_unstable();

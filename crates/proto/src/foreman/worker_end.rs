@@ -9,8 +9,8 @@ use super::line::{Line, Next, Sent};
 use super::request::Saying;
 use super::table::Table;
 use super::{
-    CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Note, Role, Running, Settings, StatusUpdate, Stop, Task,
-    TaskId, TaskPair, WorkerEvent, WorkerState, encode,
+    CloseReason, Counts, ErrorCode, ForemanFrame, ForemanKind, ForemanSettings, Hello, Note, Role, Running,
+    StatusUpdate, Stop, Task, TaskPair, WireTaskId, WorkerEndState, WorkerEvent, encode,
 };
 use crate::model::{Mono, limits};
 
@@ -20,7 +20,7 @@ use crate::model::{Mono, limits};
 pub struct TooManyProcs;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum WorkerPhase {
     Apart,
     Init0 { until: Mono },
     Init1,
@@ -32,12 +32,12 @@ enum Phase {
 /// The worker's end.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    settings: Settings,
+    settings: ForemanSettings,
     name: String,
     id: String,
     labels: BTreeMap<String, String>,
     line: Line<Saying>,
-    phase: Phase,
+    phase: WorkerPhase,
     /// Whether the foreman's first OK came on this count.
     bannered: bool,
     /// A difference of counts was found, and no UPDATE since then showed equal ones.
@@ -55,7 +55,7 @@ impl Worker {
         name: impl Into<String>,
         id: impl Into<String>,
         procs: u16,
-        settings: Settings,
+        settings: ForemanSettings,
     ) -> Result<Self, TooManyProcs> {
         if procs > limits::FOREMAN_PROCS_MAX {
             return Err(TooManyProcs);
@@ -66,7 +66,7 @@ impl Worker {
             id: id.into(),
             labels: BTreeMap::new(),
             line: Line::new(Role::Worker, &settings),
-            phase: Phase::Apart,
+            phase: WorkerPhase::Apart,
             bannered: false,
             mismatched: false,
             misnumbered: false,
@@ -76,7 +76,7 @@ impl Worker {
         })
     }
 
-    /// What it has that others may not. The foreman is told with the next HELLO.
+    /// Sets the worker's labels. The foreman is told with the next HELLO.
     pub fn set_labels(&mut self, labels: BTreeMap<String, String>) {
         self.labels = labels;
     }
@@ -84,8 +84,8 @@ impl Worker {
     /// A connection was made.
     pub fn connect(&mut self, now: Mono) {
         self.disconnect();
-        if self.phase == Phase::Apart {
-            self.phase = Phase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
+        if self.phase == WorkerPhase::Apart {
+            self.phase = WorkerPhase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
         }
     }
 
@@ -95,7 +95,7 @@ impl Worker {
         (self.mismatched, self.misnumbered) = (false, false);
         self.out.clear();
         if !self.is_over() {
-            self.phase = Phase::Apart;
+            self.phase = WorkerPhase::Apart;
         }
     }
 
@@ -104,8 +104,8 @@ impl Worker {
         self.take_bytes(now, bytes)
     }
 
-    /// A frame came.
-    pub fn handle_frame(&mut self, now: Mono, frame: Frame) {
+    /// Handles a frame of the foreman.
+    pub fn handle_frame(&mut self, now: Mono, frame: ForemanFrame) {
         self.take_frame(now, frame);
     }
 
@@ -117,7 +117,7 @@ impl Worker {
         if self.line.reset_timed_out(now) {
             return self.close(CloseReason::ResetTimeout);
         }
-        if let Phase::Init0 { until } = self.phase
+        if let WorkerPhase::Init0 { until } = self.phase
             && now >= until
         {
             self.greet();
@@ -128,9 +128,9 @@ impl Worker {
     /// When [`Self::handle_timeout`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
         match self.phase {
-            Phase::Init0 { until } => Some(until),
-            Phase::Init1 | Phase::Loop => self.line.next_deadline(),
-            Phase::Apart | Phase::Exit0 | Phase::Exit1 => None,
+            WorkerPhase::Init0 { until } => Some(until),
+            WorkerPhase::Init1 | WorkerPhase::Loop => self.line.next_deadline(),
+            WorkerPhase::Apart | WorkerPhase::Exit0 | WorkerPhase::Exit1 => None,
         }
     }
 
@@ -149,7 +149,7 @@ impl Worker {
         self.tasks.set_max(procs.min(self.tasks.max()));
         // Before the greeting there is one to come anyway.
         let says_it = self.line.queue().iter().any(|saying| matches!(saying, Saying::Hello));
-        if matches!(self.phase, Phase::Init1 | Phase::Loop) && !says_it {
+        if matches!(self.phase, WorkerPhase::Init1 | WorkerPhase::Loop) && !says_it {
             self.line.queue_mut().push_front(Saying::Hello);
         }
         self.pump(now);
@@ -161,7 +161,7 @@ impl Worker {
         self.pump(now);
     }
 
-    /// What happened, in order.
+    /// Takes the next event, in order.
     pub fn poll_event(&mut self) -> Option<WorkerEvent> {
         self.events.pop_front()
     }
@@ -171,17 +171,17 @@ impl Worker {
         out.append(&mut self.out);
     }
 
-    /// Its state.
-    pub fn state(&self) -> WorkerState {
+    /// The protocol state.
+    pub fn state(&self) -> WorkerEndState {
         match self.phase {
-            Phase::Apart | Phase::Init0 { .. } => WorkerState::Init0,
-            Phase::Init1 => WorkerState::Init1,
-            Phase::Exit0 => WorkerState::Exit0,
-            Phase::Exit1 => WorkerState::Exit1,
-            Phase::Loop => match (self.line.open_request(), self.line.queue().is_empty()) {
-                (Some(Saying::Update(..)), _) => WorkerState::Update1,
-                (_, false) => WorkerState::Update0,
-                _ => WorkerState::Loop0,
+            WorkerPhase::Apart | WorkerPhase::Init0 { .. } => WorkerEndState::Init0,
+            WorkerPhase::Init1 => WorkerEndState::Init1,
+            WorkerPhase::Exit0 => WorkerEndState::Exit0,
+            WorkerPhase::Exit1 => WorkerEndState::Exit1,
+            WorkerPhase::Loop => match (self.line.open_request(), self.line.queue().is_empty()) {
+                (Some(Saying::Update(..)), _) => WorkerEndState::Update1,
+                (_, false) => WorkerEndState::Update0,
+                _ => WorkerEndState::Loop0,
             },
         }
     }
@@ -210,19 +210,19 @@ impl Worker {
     fn serve_job(&mut self, seq: u32, tasks: Vec<Task>) {
         let names: BTreeSet<_> = tasks.iter().map(Task::id).collect();
         if names.len() < tasks.len() || names.iter().any(|id| self.tasks.has(*id)) {
-            self.note(Note::BadBody { kind: Kind::Job, seq });
-            return self.reply(&Frame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
+            self.note(Note::BadBody { kind: ForemanKind::Job, seq });
+            return self.reply(&ForemanFrame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
         }
         let needs: u32 = tasks.iter().map(|task| u32::from(task.needs())).sum();
         let counts = self.counts();
-        // What has ended and is not reported is free, but stands in the next HELLO, which has its own limit.
+        // Ended tasks that are not reported take no slots, but are in the next HELLO, which has its own limit.
         let unreported: u32 = self.unreported().map(|running| u32::from(running.needs())).sum();
         let listed = u32::from(counts.nrun) + unreported + needs;
         if needs > u32::from(counts.nproc) || listed > u32::from(limits::FOREMAN_PROCS_MAX) {
-            return self.reply(&Frame::Error { seq, code: ErrorCode::NoProcs, arg0: counts.to_word() });
+            return self.reply(&ForemanFrame::Error { seq, code: ErrorCode::NoProcs, arg0: counts.to_word() });
         }
         tasks.iter().for_each(|task| self.tasks.put(Running::from(task)));
-        self.reply(&Frame::Ok { seq, counts: self.counts() });
+        self.reply(&ForemanFrame::Ok { seq, counts: self.counts() });
         if !tasks.is_empty() {
             self.events.push_back(WorkerEvent::Start(tasks));
         }
@@ -232,21 +232,21 @@ impl Worker {
     fn serve_cancel(&mut self, seq: u32, pairs: &[TaskPair]) {
         let found = self.tasks.named(pairs);
         if found.is_empty() {
-            return self.reply(&Frame::Error { seq, code: ErrorCode::NoSuchJob, arg0: 0 });
+            return self.reply(&ForemanFrame::Error { seq, code: ErrorCode::NoSuchJob, arg0: 0 });
         }
-        self.reply(&Frame::Ok { seq, counts: self.counts() });
+        self.reply(&ForemanFrame::Ok { seq, counts: self.counts() });
         self.events.push_back(WorkerEvent::Cancel(found));
     }
 
     /// The foreman's first OK. It may come late, when HELLO has gone out without it: no worker is greeted with zeros
     /// that has something.
-    fn is_banner(&self, frame: &Frame) -> bool {
+    fn is_banner(&self, frame: &ForemanFrame) -> bool {
         let early = match self.phase {
-            Phase::Init0 { .. } => true,
-            Phase::Init1 => !self.bannered && self.counts() != Counts::ZERO,
+            WorkerPhase::Init0 { .. } => true,
+            WorkerPhase::Init1 => !self.bannered && self.counts() != Counts::ZERO,
             _ => false,
         };
-        early && *frame == Frame::Ok { seq: 0, counts: Counts::ZERO }
+        early && *frame == ForemanFrame::Ok { seq: 0, counts: Counts::ZERO }
     }
 
     fn taken(&mut self, request: Saying, theirs: Counts) {
@@ -264,8 +264,8 @@ impl Worker {
                 self.compare(theirs, true);
             }
             Saying::Hello => {
-                if self.phase == Phase::Init1 {
-                    self.phase = Phase::Loop;
+                if self.phase == WorkerPhase::Init1 {
+                    self.phase = WorkerPhase::Loop;
                     self.events.push_back(WorkerEvent::Greeted);
                 }
                 self.compare(theirs, false);
@@ -316,7 +316,7 @@ impl Worker {
     }
 
     fn greet(&mut self) {
-        self.phase = Phase::Init1;
+        self.phase = WorkerPhase::Init1;
         self.line.queue_mut().push_front(Saying::Hello);
     }
 
@@ -326,11 +326,11 @@ impl Worker {
         self.bannered = false;
     }
 
-    /// What has ended and is not confirmed is listed too: its UPDATE follows, and until then the foreman need not wonder
-    /// where it is.
+    /// Ended tasks that are not confirmed are listed too: their UPDATE follows, and until then the foreman need not wonder
+    /// where they are.
     fn hello(&self) -> Hello {
         // Each task once, whatever attempts of it have ended before: the last one counts, and best one that runs.
-        let listed: BTreeMap<TaskId, Running> =
+        let listed: BTreeMap<WireTaskId, Running> =
             self.unreported().chain(self.tasks.iter()).map(|running| (running.id(), *running)).collect();
         Hello {
             num_procs: self.tasks.max(),
@@ -349,7 +349,7 @@ impl Worker {
     }
 
     const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Exit0 | Phase::Exit1)
+        matches!(self.phase, WorkerPhase::Exit0 | WorkerPhase::Exit1)
     }
 }
 
@@ -369,53 +369,53 @@ impl End for Worker {
     }
 
     fn is_connected(&self) -> bool {
-        matches!(self.phase, Phase::Init0 { .. } | Phase::Init1 | Phase::Loop)
+        matches!(self.phase, WorkerPhase::Init0 { .. } | WorkerPhase::Init1 | WorkerPhase::Loop)
     }
 
-    fn serve(&mut self, frame: Frame) {
+    fn serve(&mut self, frame: ForemanFrame) {
         let (kind, seq) = (frame.kind(), frame.seq());
         match frame {
-            Frame::Stop { stop: Stop::Immediate, .. } => {
-                self.reply(&Frame::Ok { seq, counts: Counts::ZERO });
-                self.phase = Phase::Exit1;
+            ForemanFrame::Stop { stop: Stop::Immediate, .. } => {
+                self.reply(&ForemanFrame::Ok { seq, counts: Counts::ZERO });
+                self.phase = WorkerPhase::Exit1;
                 self.events.push_back(WorkerEvent::ExitNow);
             }
             // The first request is the worker's HELLO.
-            _ if matches!(self.phase, Phase::Init0 { .. }) => {
+            _ if matches!(self.phase, WorkerPhase::Init0 { .. }) => {
                 self.note(Note::BadType { kind, seq });
-                self.reply(&Frame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
+                self.reply(&ForemanFrame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
             }
-            Frame::Job { tasks, .. } => self.serve_job(seq, tasks),
-            Frame::Cancel { pairs, .. } => self.serve_cancel(seq, &pairs),
-            Frame::Stop { stop, .. } => {
+            ForemanFrame::Job { tasks, .. } => self.serve_job(seq, tasks),
+            ForemanFrame::Cancel { pairs, .. } => self.serve_cancel(seq, &pairs),
+            ForemanFrame::Stop { stop, .. } => {
                 self.tasks.set_max(stop.left_of(self.tasks.max()));
-                self.reply(&Frame::Ok { seq, counts: self.counts() });
+                self.reply(&ForemanFrame::Ok { seq, counts: self.counts() });
                 self.events.push_back(WorkerEvent::Stopping { max: self.tasks.max() });
             }
-            Frame::Ok { .. }
-            | Frame::Error { .. }
-            | Frame::Hello { .. }
-            | Frame::Update { .. }
-            | Frame::Reset { .. } => {}
+            ForemanFrame::Ok { .. }
+            | ForemanFrame::Error { .. }
+            | ForemanFrame::Hello { .. }
+            | ForemanFrame::Update { .. }
+            | ForemanFrame::Reset { .. } => {}
         }
     }
 
-    fn take_response(&mut self, now: Mono, frame: &Frame) {
+    fn take_response(&mut self, now: Mono, frame: &ForemanFrame) {
         let (kind, seq) = (frame.kind(), frame.seq());
         if self.is_banner(frame) {
             self.bannered = true;
-            if matches!(self.phase, Phase::Init0 { .. }) {
+            if matches!(self.phase, WorkerPhase::Init0 { .. }) {
                 self.greet();
             }
             return;
         }
-        if let (Some(Sent::Reset), Frame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
+        if let (Some(Sent::Reset), ForemanFrame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
             return self.close(CloseReason::ResetRefused(*code));
         }
         let Some(request) = self.line.settle(seq) else { return self.note(Note::Unsolicited { kind, seq }) };
         match frame {
-            Frame::Ok { counts, .. } => self.taken(request, *counts),
-            Frame::Error { code, .. } => self.refused(now, request, *code),
+            ForemanFrame::Ok { counts, .. } => self.taken(request, *counts),
+            ForemanFrame::Error { code, .. } => self.refused(now, request, *code),
             _ => {}
         }
     }
@@ -423,20 +423,20 @@ impl End for Worker {
     fn restart(&mut self, now: Mono) {
         self.note(Note::Reset);
         self.begin_anew();
-        self.phase = Phase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
+        self.phase = WorkerPhase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
     }
 
     fn send(&mut self, now: Mono) -> bool {
-        if matches!(self.phase, Phase::Init0 { .. }) {
+        if matches!(self.phase, WorkerPhase::Init0 { .. }) {
             return false;
         }
         let hello = matches!(self.line.queue().front(), Some(Saying::Hello)).then(|| self.hello());
-        match self.line.next_send(now, self.phase == Phase::Loop, false) {
+        match self.line.next_send(now, self.phase == WorkerPhase::Loop, false) {
             None => return false,
-            Some(Next::Reset(seq, last)) => encode(&Frame::Reset { seq, last }, &mut self.out),
-            Some(Next::Request(seq, Saying::Hello)) => encode(&Frame::Hello { seq, hello }, &mut self.out),
+            Some(Next::Reset(seq, last)) => encode(&ForemanFrame::Reset { seq, last }, &mut self.out),
+            Some(Next::Request(seq, Saying::Hello)) => encode(&ForemanFrame::Hello { seq, hello }, &mut self.out),
             Some(Next::Request(seq, Saying::Update(update, _))) => {
-                encode_body(&mut self.out, Kind::Update, seq, update);
+                encode_body(&mut self.out, ForemanKind::Update, seq, update);
             }
         }
         true
@@ -444,12 +444,12 @@ impl End for Worker {
 
     fn pump(&mut self, now: Mono) {
         self.work_off(now);
-        if self.phase == Phase::Loop
+        if self.phase == WorkerPhase::Loop
             && self.counts() == Counts::ZERO
             && self.line.is_idle()
             && self.line.queue().is_empty()
         {
-            self.phase = Phase::Exit0;
+            self.phase = WorkerPhase::Exit0;
             self.events.push_back(WorkerEvent::Exit);
         }
     }
@@ -459,7 +459,7 @@ impl End for Worker {
     }
 
     fn close(&mut self, reason: CloseReason) {
-        self.phase = Phase::Apart;
+        self.phase = WorkerPhase::Apart;
         self.events.push_back(WorkerEvent::Close(reason));
     }
 }

@@ -1,4 +1,4 @@
-//! What tasks leave behind and are given: what they print, files they bring back, and files that were uploaded for them.
+//! Files and output of tasks: their output, the result files they return, and the files that were uploaded for them.
 //! The place where the broker keeps all that is its archive.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use super::job::JobId;
 use super::limits::FILE_NAME_BYTES_MAX;
 use super::words::words;
 
-/// What an upload is known by: the SHA-256 of its bytes.
+/// The id of an upload: the SHA-256 of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UploadId(pub [u8; 32]);
 
@@ -48,11 +48,11 @@ words! {
 /// Something that a task wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPiece {
-    /// The job.
+    /// The job of the task.
     pub job: JobId,
     /// The number of the task.
     pub task: u32,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// Where it was written.
     pub stream: OutputStream,
@@ -62,7 +62,7 @@ pub struct OutputPiece {
     /// It is for those who look at the task now, and would be left out otherwise: kept in memory for a moment only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live: bool,
-    /// What it wrote.
+    /// The bytes of output.
     pub bytes: Bytes,
     /// Bytes that the task wrote here and that are lost to damage of the archive; then there are no others. Only in answers.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -79,9 +79,9 @@ const fn is_zero(number: &u64) -> bool {
 pub struct OutputPlace {
     /// The number of the task.
     pub task: u32,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// The position.
+    /// The position in the output, in bytes.
     pub at: u64,
 }
 

@@ -11,9 +11,9 @@ use super::number::text_in_schemas;
 /// The numbers of a job's tasks: `first`, `first + step`, … , `count` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Array {
-    /// The lowest.
+    /// The lowest number.
     pub first: u32,
-    /// How many.
+    /// How many numbers there are.
     pub count: u32,
     /// From one to the next.
     pub step: u32,

@@ -8,9 +8,9 @@ use super::WorkerId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Party {
-    /// Its id.
+    /// The consumer's worker id.
     pub worker: WorkerId,
-    /// Its name.
+    /// The consumer's name.
     pub name: String,
 }
 

@@ -12,7 +12,7 @@ pub enum ClosingReason {
     Stop,
     /// Somebody asked this worker to end at once; what it has goes to others.
     Now,
-    /// The broker stays, but takes and hands out no work until RESUMED. Anyone who has another broker goes there.
+    /// The broker stays, but takes and hands out no work until RESUMED. Clients with another broker go there.
     Maintenance,
     /// The broker's maintenance is over: work is welcome again.
     Resumed,
@@ -21,7 +21,7 @@ pub enum ClosingReason {
 /// CLOSING: no new work from here on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closing {
-    /// Why.
+    /// Why the broker closes.
     pub reason: ClosingReason,
     /// When the connection ends at the latest; 0 if the side sets no limit.
     #[serde(default)]

@@ -4,14 +4,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What people read about a code.
+/// The texts about a code, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeText {
-    /// What happened, in one line.
+    /// The event, in one line.
     pub what: &'static str,
-    /// Why it happens.
+    /// The usual cause.
     pub why: &'static str,
-    /// What to do about it.
+    /// The advice to the user.
     pub fix: &'static str,
 }
 
@@ -33,7 +33,7 @@ macro_rules! codes {
                 match self { $( Self::$variant => $number, )+ }
             }
 
-            /// The word users and programs read.
+            /// The name that users and programs read.
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $name, )+ }
             }
@@ -43,7 +43,7 @@ macro_rules! codes {
                 match self { $( Self::$variant => $exit, )+ }
             }
 
-            /// What, why and fix.
+            /// The texts for people: what, why and fix.
             pub const fn text(self) -> CodeText {
                 match self { $( Self::$variant => CodeText { what: $what, why: $why, fix: $fix }, )+ }
             }
@@ -433,39 +433,39 @@ codes! {
     // ZeroMQ peers.
     NotZmtp = 112, "not_zmtp", exit 1,
         "the peer did not begin with a ZMTP greeting",
-        "a ZeroMQ connection begins with the bytes FF, eight more and 7F; something else speaks on this connection",
+        "a ZeroMQ connection begins with the byte FF, eight others and 7F; this connection carries another protocol",
         "check that address and port are those of a ZeroMQ endpoint";
     OldZmtp = 113, "old_zmtp", exit 1,
         "the peer speaks ZMTP 1 or 2",
         "this broker speaks ZMTP 3.1 and 3.0; libzmq before 4.0 speaks older versions",
         "use libzmq 4.0 or later at the peer";
     WrongMechanism = 114, "wrong_mechanism", exit 1,
-        "the peer uses another ZeroMQ security mechanism than the endpoint, or both are its server",
-        "NULL, PLAIN and CURVE must be set alike at both ends, with one server",
-        "set the mechanism of the endpoint at the peer, or the other way round";
+        "peer and endpoint use different ZeroMQ security mechanisms, or both act as its server",
+        "both ends must use the same mechanism (NULL, PLAIN or CURVE), and one of them must be the server",
+        "configure the same mechanism at the peer and at the endpoint";
     BadZmtp = 115, "bad_zmtp", exit 1,
-        "a ZeroMQ peer sent a frame or command that cannot be read, is too long, or must not come at that point",
-        "commands have at most 4 KiB; messages come after the handshake",
-        "fix the program at the other end; 37/ZMTP has every layout";
+        "a ZeroMQ peer sent an invalid frame or command",
+        "it cannot be read, is too long (a command has at most 4 KiB), or is not allowed at that point of the handshake",
+        "fix the program at the other end; 37/ZMTP specifies every layout";
     TooManyParts = 116, "too_many_parts", exit 1,
-        "a ZeroMQ message has more frames than this broker accepts",
-        "a message has at most 1,024 frames",
-        "send fewer frames, or the parts inside one frame";
+        "a message has too many parts",
+        "a message has at most 1,024 parts, beside the envelope of a ZeroMQ message",
+        "send fewer parts, or join some of them";
     WrongSocketType = 117, "wrong_socket_type", exit 1,
-        "the ZeroMQ socket type of the peer does not fit the endpoint, or the peer sent what its type never sends",
-        "each type talks to few others: REQ to REP and ROUTER, PUSH to PULL, SUB to PUB and XPUB",
+        "the ZeroMQ socket type of the peer does not fit the endpoint or its messages",
+        "each type talks to few others (REQ to REP and ROUTER, PUSH to PULL, SUB to PUB and XPUB) and sends only some messages",
         "use another socket type at the peer, or another role for the endpoint";
     NotAuthenticated = 118, "not_authenticated", exit 1,
         "the peer's name and password, or its key, are not accepted",
         "the endpoint lists the users or keys that may connect",
-        "add the user or key to the endpoint, or fix it at the peer";
+        "add the user or key to the endpoint, or correct it at the peer";
     RefusedByPeer = 119, "refused_by_peer", exit 1,
         "the peer refused the ZeroMQ connection with ERROR",
         "it does not accept the name and password, the key or the socket type of this end",
         "look at the log of the peer";
     BadCurve = 120, "bad_curve", exit 1,
         "a CURVE box cannot be opened, or a nonce was used again",
-        "the peer has another server key than this end, or its bytes were damaged or said before",
+        "peer and broker have different server keys, or bytes were damaged or replayed",
         "give the client the public key of the server";
 }
 

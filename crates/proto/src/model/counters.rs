@@ -1,4 +1,4 @@
-//! What happened at a broker or a queue so far, counted.
+//! Counters of a broker or a queue.
 
 use serde::{Deserialize, Serialize};
 

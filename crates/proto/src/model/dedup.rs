@@ -1,4 +1,4 @@
-//! What a sender calls a message, so that sending it twice adds it once.
+//! The sender's own id of a message, so that sending it twice adds it once.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl DedupId {
     }
 }
 
-/// What stands for a queue's name and a dedup id, however long they are: BLAKE2s (RFC 7693) with sixteen bytes of output.
+/// A digest of a queue's name and a dedup id, however long they are: BLAKE2s (RFC 7693) with sixteen bytes of output.
 /// It is the same in every run and in every broker of a store, so it has no key; finding two inputs with one output takes
 /// some 2^64 trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,12 +15,12 @@ pub struct ConnId {
     pub generation: u32,
 }
 
-/// One job worker-over of a message to a worker: `word` and `seq` of DELIVER, echoed by the frames that settle it.
+/// One hand-over of a message to a worker: `word` and `seq` of DELIVER, echoed by the frames that settle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Delivery {
     /// Where the broker keeps the message (`word`).
     pub index: u32,
-    /// The number of this job worker-over (`seq`); every attempt has a new one.
+    /// The number of this delivery (`seq`); every attempt has a new one.
     pub stamp: u32,
 }
 
@@ -222,7 +222,7 @@ impl Durability {
         }
     }
 
-    /// The word users read.
+    /// The name that users read.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",

@@ -32,21 +32,21 @@ words! {
 pub struct After {
     /// Which one.
     pub job: JobId,
-    /// How.
+    /// How that job must have ended.
     pub when: AfterWhen,
 }
 
-/// What a submitter asks for.
+/// The description of a job by its submitter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
     /// For people, and for its tasks.
     pub name: String,
-    /// Its tasks.
+    /// The numbers of its tasks.
     pub array: Array,
     /// The parts of a list of numbers, see [`Numbers::parts`].
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "list")]
     pub parts: Vec<Array>,
-    /// What its tasks do, as a MessagePack map. Only workers and what speaks to them make use of it.
+    /// The command of its tasks, as a MessagePack map. Only submitters, workers and the foreman read it.
     pub work: Bytes,
     /// Slots that a task takes.
     #[serde(default = "one")]
@@ -66,16 +66,16 @@ pub struct JobSpec {
     /// How long the second attempt waits; each one after it waits twice as long as the one before.
     #[serde(default)]
     pub backoff_ms: u32,
-    /// What must have ended before.
+    /// Jobs that must have ended before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<After>,
     /// It waits until it is released.
     #[serde(default)]
     pub hold: bool,
-    /// What the submitter knows it by: another with the same one is the same job.
+    /// The submitter's own key: another job with the same key is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What each task is for, one item per task in the order of their numbers, written and read by [`crate::items`]; empty
+    /// The items, one per task in the order of their numbers, written and read by [`crate::items`]; empty
     /// if the number says it all.
     #[serde(default, skip_serializing_if = "Bytes::is_empty")]
     pub items: Bytes,
@@ -132,7 +132,7 @@ const fn usual_priority() -> u8 {
     PRIORITY
 }
 
-/// What the tasks of a job do: the map in [`JobSpec::work`], written and read by [`crate::work`].
+/// The command of a job's tasks: the map in [`JobSpec::work`], written and read by [`crate::work`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Work {
@@ -155,7 +155,7 @@ pub struct Work {
     /// Names for the fields of an item. Without them an item has one field, and `{}` stands for it.
     #[serde(skip_serializing_if = "is_default")]
     pub columns: Vec<String>,
-    /// What it reads from its standard input; nothing if missing.
+    /// The upload that it reads from its standard input; nothing if missing.
     #[serde(skip_serializing_if = "is_default")]
     pub stdin: Option<UploadId>,
     /// Files that are put into its directory before it starts.
@@ -174,7 +174,7 @@ pub struct Work {
 pub struct WorkFile {
     /// Its path in the task's directory.
     pub name: String,
-    /// What is in it.
+    /// The uploaded content.
     pub upload: UploadId,
     /// It may be executed.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -186,7 +186,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 words! {
-    /// What a job comes to.
+    /// The state of a job.
     #[derive(Default)]
     pub enum JobState {
         /// No task of it has run.
@@ -204,7 +204,7 @@ words! {
         Cancelled = "cancelled",
     }
 
-    /// What a task comes to.
+    /// The state of a task.
     #[derive(Default)]
     pub enum TaskState {
         /// It waits for a slot, for its job or for its next attempt.

@@ -18,6 +18,9 @@ pub use self::zmtp::*;
 
 /// Bytes of a queue name. Longer: refused, `bad_name`.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
+/// Parts of a message. More: a sender refuses it, a receiver takes the body as one part; of a ZeroMQ peer, which is closed:
+/// `too_many_parts`.
+pub const MESSAGE_PARTS_MAX: usize = 1_024;
 /// Bytes of a topic or a filter. Longer: refused, `bad_topic`.
 pub const TOPIC_BYTES_MAX: usize = 255;
 /// Segments of a topic or a filter. More: refused, `bad_topic`.
@@ -26,7 +29,7 @@ pub const TOPIC_SEGMENTS_MAX: usize = 32;
 pub const SUBSCRIPTIONS_MAX: usize = 10_000;
 /// Filters of all together. More: refused, `too_many_subscriptions`.
 pub const SUBSCRIPTIONS_ALL_MAX: usize = 1_000_000;
-/// Segments of all filters together: each may be a node of the tree, and a long one a word of its own. More: refused,
+/// Segments of all filters together: each may be a node of the tree, and a long one is stored by itself. More: refused,
 /// `too_many_subscriptions`.
 pub const SUBSCRIPTION_SEGMENTS_MAX: usize = 4_000_000;
 /// Subscribers that fetch. More: refused, `too_many_subscriptions`.
@@ -121,7 +124,7 @@ pub const WEIGHT_MAX: u8 = 100;
 pub const DEDUP_ID_BYTES_MAX: usize = 64;
 /// How long a dedup id is known. Later: a send with it is a new message.
 pub const DEDUP_WINDOW_MS: u64 = 3_600_000;
-/// What a dedup id counts for in memory.
+/// Bytes of memory that a dedup id counts as.
 pub const DEDUP_ID_MEMORY_BYTES: u64 = 96;
 /// Dedup ids forgotten at a time. More: the rest is forgotten [`DEDUP_SWEEP_MS`] later.
 pub const DEDUP_SWEEP_MAX: usize = 1_000;
@@ -251,7 +254,7 @@ pub const BACKOFF_MS_MAX: u64 = 3_600_000;
 pub const TIME_LIMIT_SLACK_MS: u64 = 10_000;
 /// Bytes of what a worker said of a failed task. More: cut.
 pub const TASK_STATUS_BYTES_MAX: usize = 256;
-/// Failed tasks of one job whose worker's words are kept. More: only how they ended.
+/// Failed tasks of one job whose worker's text is kept. More: only how they ended.
 pub const TASK_STATUSES_MAX: usize = 10_000;
 /// Tasks in one JOB frame. More: the next frame.
 pub const OFFER_TASKS_MAX: usize = 256;
@@ -352,11 +355,11 @@ pub const FOREMAN_REISSUE_MS: u64 = 100;
 pub const FOREMAN_REST_MS: u64 = 1_000;
 /// How long a job worker waits for an answer when it asks for the foreman's address, and for a connection there. Longer: it
 /// tries again after a rest.
-pub const HAND_DIAL_MS: u64 = 5_000;
+pub const JOB_WORKER_DIAL_MS: u64 = 5_000;
 /// The first rest of a job worker that has lost its foreman; each is twice as long as the one before, a part of it by chance.
-pub const HAND_REDIAL_MS_MIN: u64 = 100;
-/// Its longest rest.
-pub const HAND_REDIAL_MS_MAX: u64 = 5_000;
+pub const JOB_WORKER_REDIAL_MS_MIN: u64 = 100;
+/// The longest rest of a job worker that has lost its foreman.
+pub const JOB_WORKER_REDIAL_MS_MAX: u64 = 5_000;
 
 /// Brokers on the way of a message over links, or of what one broker tells about another. Longer: it does not cross.
 pub const PATH_MAX: usize = 8;
@@ -370,7 +373,7 @@ pub const ROOM_SLOTS_MAX: u32 = 1_000;
 pub const REDIAL_MS: u64 = 1_000;
 /// The same where dialling can do no good before somebody changes something: the broker itself, a second link.
 pub const REDIAL_HOPELESS_MS: u64 = 30_000;
-/// What changed in offers is told at most this often, unless something came back for lack of room.
+/// Changes of offers are sent at most this often, unless something came back for lack of room.
 pub const OFFER_PAUSE_MS: u64 = 5;
 /// Messages in a row that come back from a link before it is left alone for that queue for a while.
 pub const RETURNS_MAX: u32 = 3;
@@ -403,7 +406,7 @@ pub const LINK_DIAL_MS: u64 = 5_000;
 
 /// Members of a ring. More: refused, `ring_full`.
 pub const RING_MEMBERS_MAX: usize = 128;
-/// Members that a publication, or a word about the ring, may go through. More: it is dropped and counted.
+/// Members that a publication, or a message about the ring, may go through. More: it is dropped and counted.
 pub const RING_HOPS_MAX: u8 = 128;
 /// Bytes of a member's own publications that have not come round. More: publishers are slowed down until some have.
 pub const RING_WINDOW_BYTES: usize = 8 * 1024 * 1024;

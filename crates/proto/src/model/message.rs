@@ -57,7 +57,7 @@ pub struct Outgoing<P = Payload, D = DedupId> {
     pub fail_fast: bool,
     /// REQUEST only: cancelled at its worker too when the caller's connection ends.
     pub cancel_on_disconnect: bool,
-    /// What it carries.
+    /// Headers and body.
     pub payload: P,
 }
 
@@ -114,7 +114,7 @@ pub struct Broadcast<P = Payload> {
     pub no_reply: bool,
     /// Not to the connection it comes from.
     pub skip_self: bool,
-    /// What it carries.
+    /// Headers and body.
     pub payload: P,
 }
 

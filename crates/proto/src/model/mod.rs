@@ -1,4 +1,4 @@
-//! The words that wire, engine, client and command line share. See docs/reference/glossary.md.
+//! Types that wire, engine, client and command line share. See docs/reference/glossary.md.
 
 pub mod admin;
 pub mod archive;

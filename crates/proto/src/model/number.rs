@@ -80,9 +80,9 @@ numbers! {
 /// A task by its job and its number: `7.3` in formats for people, as commands take it, and a pair of numbers in others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
-    /// Its job.
+    /// The job of the task.
     pub job: JobId,
-    /// Its number.
+    /// The number of the task within its job.
     pub task: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What a message carries: headers the broker never reads, and a body it never looks into.
+//! The payload of a message: headers and a body, which the broker never reads.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! What the broker tells of one task.
+//! Views of one task.
 
 use serde::{Deserialize, Serialize};
 

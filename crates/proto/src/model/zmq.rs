@@ -1,4 +1,4 @@
-//! What can be seen of endpoints for ZeroMQ programs, from outside.
+//! Views of endpoints for ZeroMQ programs.
 
 use serde::{Deserialize, Serialize};
 

@@ -46,7 +46,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What a broker with these limits says; it has no name, the usual heartbeat, and knows of no other broker.
+    /// The configuration of a broker with these limits; it has no name, the default heartbeat, and knows of no other broker.
     #[must_use]
     pub fn of(limits: &Limits) -> Self {
         Self {
@@ -72,7 +72,7 @@ pub struct Register {
     /// A name for people; empty keeps the one of CONNECT.
     #[serde(default)]
     pub name: String,
-    /// What the worker is known by to the foreman, if it runs tasks over a connection there: both have one account of
+    /// The `Id` of the worker at the foreman, if it runs tasks over a connection there: both have one account of
     /// slots. Empty: it has one of its own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,

@@ -2,16 +2,17 @@
 //!
 //! It serves links and the ring. Which frames may come after the greeting is the [`Protocol`]'s to say.
 
-use super::decode::{Fault, Piece, decode, split};
+use super::decode::{Fault, decode};
 use super::encode::encode;
-use super::greeting::{Acceptor, Credentials, Dialler, ExpectProof, Greeted, Greets, Nonce, Proof, Said};
+use super::framing::{Piece, split};
+use super::greeting::{Acceptor, Dialler, ExpectProof, Greeted, GreetingCredentials, Greets, Nonce, Proof, Said};
 use super::session::{fail, say};
 use super::{Frame, Kind};
 use crate::model::{Code, Mono, limits};
 
-/// What is spoken between two brokers.
+/// The protocol between two brokers: that of links, or that of the ring.
 pub trait Protocol {
-    /// What they say of themselves.
+    /// How an end identifies itself.
     type Identity: Greets;
 
     /// The longest frame that may come once both know each other.
@@ -23,7 +24,7 @@ pub trait Protocol {
 /// One end of such a connection.
 #[derive(Clone, Debug)]
 pub struct BrokerSession<P: Protocol> {
-    state: State<P::Identity>,
+    state: BrokerSessionState<P::Identity>,
     pub(super) protocol: P,
     /// When the greeting must be over.
     greeted_by: Mono,
@@ -35,7 +36,7 @@ pub struct BrokerSession<P: Protocol> {
 }
 
 #[derive(Clone, Debug)]
-enum State<I> {
+enum BrokerSessionState<I> {
     ExpectChallenge(Dialler<I>),
     /// It is asked whether the connection is wanted.
     ExpectVerdict(Proof),
@@ -46,7 +47,7 @@ enum State<I> {
     Over,
 }
 
-/// What came.
+/// A frame that came.
 pub(super) enum Heard<'a, I> {
     NeedMore,
     /// A frame was dealt with in here.
@@ -64,34 +65,40 @@ impl<P: Protocol> BrokerSession<P> {
     pub(super) fn begin(
         now: Mono,
         greeted_by: Mono,
-        (me, nonce, local): (Credentials<P::Identity>, Nonce, bool),
+        (me, nonce, local): (GreetingCredentials<P::Identity>, Nonce, bool),
         protocol: P,
         beat_ms: u32,
         out: &mut Vec<u8>,
     ) -> Self {
         let dialler = Dialler::new(me, nonce, local);
         encode(&P::Identity::frame(Said::Hello(Box::new(dialler.hello()))), out);
-        Self::new(now, greeted_by, State::ExpectChallenge(dialler), protocol, beat_ms)
+        Self::new(now, greeted_by, BrokerSessionState::ExpectChallenge(dialler), protocol, beat_ms)
     }
 
     /// The other end dialled, and begins.
     pub(super) fn await_hello(
         now: Mono,
-        (me, nonce, local): (Credentials<P::Identity>, Nonce, bool),
+        (me, nonce, local): (GreetingCredentials<P::Identity>, Nonce, bool),
         protocol: P,
         beat_ms: u32,
     ) -> Self {
-        let state = State::ExpectHello(Acceptor::new(me, nonce, local));
+        let state = BrokerSessionState::ExpectHello(Acceptor::new(me, nonce, local));
         Self::new(now, now.plus_millis(limits::GREETING_MS_MAX), state, protocol, beat_ms)
     }
 
-    const fn new(now: Mono, greeted_by: Mono, state: State<P::Identity>, protocol: P, beat_ms: u32) -> Self {
+    const fn new(
+        now: Mono,
+        greeted_by: Mono,
+        state: BrokerSessionState<P::Identity>,
+        protocol: P,
+        beat_ms: u32,
+    ) -> Self {
         Self { state, protocol, greeted_by, heard: now, pinged: None, seq: 0, beat_ms }
     }
 
     /// True until both ends know each other.
     pub const fn greeting(&self) -> bool {
-        !matches!(self.state, State::Open)
+        !matches!(self.state, BrokerSessionState::Open)
     }
 
     /// How long the other end may be silent, or take nothing.
@@ -130,14 +137,14 @@ impl<P: Protocol> BrokerSession<P> {
 
     /// Appends the proof: the connection is up. True if the other end had shown who it is.
     pub fn prove(&mut self, now: Mono, out: &mut Vec<u8>) -> bool {
-        let State::ExpectVerdict(proof) = &self.state else { return false };
+        let BrokerSessionState::ExpectVerdict(proof) = &self.state else { return false };
         encode(&P::Identity::frame(Said::Proof(proof.clone())), out);
         self.open(now);
         true
     }
 
     fn open(&mut self, now: Mono) {
-        self.state = State::Open;
+        self.state = BrokerSessionState::Open;
         self.heard = now;
     }
 
@@ -164,7 +171,7 @@ impl<P: Protocol> BrokerSession<P> {
             }
         };
         heard.and_then(|heard| meaning(self, heard, out)).map(|step| (step, used)).map_err(|code| {
-            self.state = State::Over;
+            self.state = BrokerSessionState::Over;
             fail(Fault::fatal(code, seq), out)
         })
     }
@@ -173,12 +180,12 @@ impl<P: Protocol> BrokerSession<P> {
     fn refuses(&self, kind: Kind) -> Option<Code> {
         let [hello, challenge, proof] = P::Identity::KINDS;
         let expected = match &self.state {
-            State::ExpectHello(_) => kind == hello,
-            State::ExpectChallenge(_) => kind == challenge || kind == Kind::Error,
-            State::ExpectProof(_) => kind == proof || kind == Kind::Error,
-            State::ExpectVerdict(_) => kind == Kind::Error,
-            State::Over => false,
-            State::Open => return (!self.protocol.may_come(kind)).then_some(Code::WrongDirection),
+            BrokerSessionState::ExpectHello(_) => kind == hello,
+            BrokerSessionState::ExpectChallenge(_) => kind == challenge || kind == Kind::Error,
+            BrokerSessionState::ExpectProof(_) => kind == proof || kind == Kind::Error,
+            BrokerSessionState::ExpectVerdict(_) => kind == Kind::Error,
+            BrokerSessionState::Over => false,
+            BrokerSessionState::Open => return (!self.protocol.may_come(kind)).then_some(Code::WrongDirection),
         };
         (!expected).then_some(Code::ExpectedConnect)
     }
@@ -198,19 +205,19 @@ impl<P: Protocol> BrokerSession<P> {
     }
 
     fn greet<'a>(&mut self, now: Mono, frame: Frame<'_>, out: &mut Vec<u8>) -> Result<Heard<'a, P::Identity>, Code> {
-        match (std::mem::replace(&mut self.state, State::Over), P::Identity::said(frame)) {
-            (State::ExpectHello(acceptor), Some(Said::Hello(hello))) => {
+        match (std::mem::replace(&mut self.state, BrokerSessionState::Over), P::Identity::said(frame)) {
+            (BrokerSessionState::ExpectHello(acceptor), Some(Said::Hello(hello))) => {
                 let (challenge, expect) = acceptor.greeted(*hello)?;
                 encode(&P::Identity::frame(Said::Challenge(Box::new(challenge))), out);
-                self.state = State::ExpectProof(expect);
+                self.state = BrokerSessionState::ExpectProof(expect);
                 Ok(Heard::Done)
             }
-            (State::ExpectChallenge(dialler), Some(Said::Challenge(challenge))) => {
+            (BrokerSessionState::ExpectChallenge(dialler), Some(Said::Challenge(challenge))) => {
                 let Greeted { peer, proof } = dialler.challenged(*challenge)?;
-                self.state = State::ExpectVerdict(proof);
+                self.state = BrokerSessionState::ExpectVerdict(proof);
                 Ok(Heard::Reached(peer))
             }
-            (State::ExpectProof(expect), Some(Said::Proof(proof))) => {
+            (BrokerSessionState::ExpectProof(expect), Some(Said::Proof(proof))) => {
                 let peer = expect.proven(&proof)?;
                 self.open(now);
                 Ok(Heard::Accepted(peer))

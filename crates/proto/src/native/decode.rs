@@ -2,17 +2,17 @@
 
 use serde::Deserialize;
 
-use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
-use super::reader::Reader;
-use super::{Direction, HEADER_LEN, Header, Kind, flags};
+use super::fields::Reader;
+use super::frame::{Answer, Deliver, Frame, Raw, RawBroadcast, RawEvent, RawOutgoing};
+use super::{Direction, Header, Kind, flags};
 use super::{link, ring};
 use crate::model::{Code, Cost, DedupId, Delivery, Durability, Filter, MessageId, limits};
-use crate::shape::check_map;
+use crate::msgpack_check::check_map;
 
-/// What was wrong with a frame.
+/// The error in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The stated outcome.
+    /// The code that the peer is told.
     pub code: Code,
     /// The frame's `seq`, 0 if there was none to read.
     pub seq: u32,
@@ -35,40 +35,6 @@ impl Fault {
     const fn inside(code: Code, seq: u32) -> Self {
         Self { code, seq, fatal: matches!(code, Code::BadFrame) }
     }
-}
-
-/// A whole frame at the front of a buffer, its inside not yet read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
-    /// The frame's header.
-    pub header: Header,
-    /// What follows the header.
-    pub rest: &'a [u8],
-    /// Bytes of both.
-    pub used: usize,
-}
-
-/// Parts the first frame off a buffer.
-///
-/// `None` until the whole frame is there. A wrong magic, an unknown type or a length beyond `bytes_max` is
-/// told as soon as the header is there, before anything is kept for it.
-#[inline]
-pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<Piece<'_>>, Fault> {
-    let Some((head, rest)) = buffer.split_first_chunk::<HEADER_LEN>() else {
-        // A stream that cannot be ours is refused at its first bytes, not after sixteen of them.
-        let start = super::MAGIC.to_le_bytes();
-        let wrong = buffer.iter().zip(start).any(|(have, want)| *have != want);
-        return if wrong { Err(Fault::fatal(Code::BadMagic, 0)) } else { Ok(None) };
-    };
-    let header = Header::from_bytes(head).ok_or(Fault::fatal(Code::BadMagic, 0))?;
-    if Kind::from_number(header.kind).is_none() {
-        return Err(Fault::fatal(Code::UnknownType, header.seq));
-    }
-    let length = usize::try_from(header.length).unwrap_or(usize::MAX);
-    if length > bytes_max.saturating_sub(HEADER_LEN) {
-        return Err(Fault::fatal(Code::FrameTooLarge, header.seq));
-    }
-    Ok(rest.get(..length).map(|rest| Piece { header, rest, used: HEADER_LEN + length }))
 }
 
 /// Reads the inside of a frame.
@@ -183,7 +149,7 @@ fn fenced<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     decode(&plain, reader.rest()).map(|frame| Frame::fenced(token, frame))
 }
 
-fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
+fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<RawOutgoing<'a>, Code> {
     let flags = header.flags;
     let mut reader = Reader::new(rest);
     let deadline_ms = if flags & flags::DEADLINE != 0 { Some(reader.u32()?) } else { None };
@@ -198,7 +164,7 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
     if dedup_id.is_some_and(|id| DedupId::check(id).is_err()) {
         return Err(Code::BadOption);
     }
-    Ok(Outgoing {
+    Ok(RawOutgoing {
         seq: header.seq,
         handle: header.word,
         deadline_ms,
@@ -214,13 +180,13 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<Outgoing<'a>, Code> {
 }
 
 /// A broadcast goes to each consumer once, at once, beside its slots: what would say otherwise is refused.
-fn broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<Broadcast<'a>, Code> {
-    let Outgoing { seq, handle, deadline_ms, no_reply, payload, .. } = outgoing(header, rest)?;
+fn broadcast<'a>(header: &Header, rest: &'a [u8]) -> Result<RawBroadcast<'a>, Code> {
+    let RawOutgoing { seq, handle, deadline_ms, no_reply, payload, .. } = outgoing(header, rest)?;
     if header.flags & (flags::RETRIES | flags::PRIORITY | flags::COST | flags::DEDUP) != 0 {
         return Err(Code::BadOption);
     }
     let skip_self = header.flags & flags::SKIP_SELF != 0;
-    Ok(Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload })
+    Ok(RawBroadcast { seq, handle, deadline_ms, no_reply, skip_self, payload })
 }
 
 fn answer<'a>(header: &Header, rest: &'a [u8]) -> Result<Answer<'a>, Code> {
@@ -245,12 +211,12 @@ fn filter(flags: u8, rest: &[u8]) -> Result<Filter, Code> {
     filter.map_err(|_| Code::BadTopic)
 }
 
-/// The topic is looked at by anyone who takes the event; a broker that passes one on has read it before.
-fn event(flags: u8, rest: &[u8]) -> Result<Event<'_>, Code> {
+/// The receiver checks the topic; a broker that passes an event on has read it before.
+fn event(flags: u8, rest: &[u8]) -> Result<RawEvent<'_>, Code> {
     let mut reader = Reader::new(rest);
     let length = reader.u8()?;
     let topic = reader.bytes(usize::from(length))?;
-    Ok(Event { topic, payload: raw(flags, reader)? })
+    Ok(RawEvent { topic, payload: raw(flags, reader)? })
 }
 
 fn dedup_id<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Code> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::admin::{AdminAnswer, AdminCall};
-use super::frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
+use super::frame::{Answer, Deliver, Frame, Raw, RawBroadcast, RawEvent, RawOutgoing};
 use super::{HEADER_LEN, Header, Kind, flags, link, ring};
 use crate::model::{BroadcastEnd, Delivery, Filter};
 
@@ -63,7 +63,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Answer(answer) => encode_answer(out, answer),
         Frame::BroadcastEnd { seq, end } => encode_broadcast_end(*seq, end, out),
-        Frame::Fenced { token, word } => encode_fenced(*token, &Frame::from(*word), out),
+        Frame::Fenced { token, frame } => encode_fenced(*token, &Frame::from(*frame), out),
         Frame::Subscribe { seq, filter, or_close } => {
             let flags = if *or_close { flags::OR_CLOSE } else { 0 };
             plain(out, kind(), flags | filter_flag(filter), *seq, 0, filter.as_bytes());
@@ -78,12 +78,12 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::RingHello { hello } => map(out, kind(), 0, hello),
         Frame::RingChallenge { challenge } => map(out, kind(), 0, challenge),
         Frame::RingProof { proof } => map(out, kind(), 0, proof),
-        Frame::Ring(word) => ring::encode_ring_word(word, out),
+        Frame::Ring(message) => ring::encode_ring_message(message, out),
         Frame::LinkHello { hello } => map(out, kind(), 0, hello),
         Frame::LinkChallenge { challenge } => map(out, kind(), 0, challenge),
         Frame::LinkProof { proof } => map(out, kind(), 0, proof),
         Frame::Forward(forward) => link::encode_forward(forward, out),
-        Frame::Link(word) => link::encode_link_word(word, out),
+        Frame::Link(message) => link::encode_link_message(message, out),
         Frame::AdminCall { seq, call } => encode_admin_call(*seq, call, out),
         Frame::AdminAnswer { seq, answer } => encode_admin_answer(*seq, answer, out),
     }
@@ -149,7 +149,7 @@ pub fn encode_payload_frame(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, 
     plain(out, kind, flags, seq, word, raw.bytes);
 }
 
-fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
+fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &RawOutgoing<'_>) {
     let mut flags = if message.payload.headers { flags::HEADERS } else { 0 };
     if message.no_reply {
         flags |= flags::NO_REPLY;
@@ -187,8 +187,8 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &Outgoing<'_>) {
     finish(out, start, kind, flags, message.seq, message.handle);
 }
 
-fn encode_broadcast(out: &mut Vec<u8>, broadcast: &Broadcast<'_>) {
-    let Broadcast { seq, handle, deadline_ms, no_reply, skip_self, payload: raw } = *broadcast;
+fn encode_broadcast(out: &mut Vec<u8>, broadcast: &RawBroadcast<'_>) {
+    let RawBroadcast { seq, handle, deadline_ms, no_reply, skip_self, payload: raw } = *broadcast;
     let mut flags = if raw.headers { flags::HEADERS } else { 0 };
     if no_reply {
         flags |= flags::NO_REPLY;
@@ -229,8 +229,8 @@ const fn filter_flag(filter: &Filter) -> u8 {
     }
 }
 
-fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &Event<'_>) {
-    let Event { topic, payload: raw } = event;
+fn encode_event(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, event: &RawEvent<'_>) {
+    let RawEvent { topic, payload: raw } = event;
     let start = begin(out);
     out.push(u8::try_from(topic.len()).expect("a topic has at most 255 bytes"));
     out.extend_from_slice(topic);

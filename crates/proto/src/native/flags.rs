@@ -26,12 +26,12 @@ pub const ALONE: u8 = 0x40;
 
 /// SUBSCRIBE, UNSUBSCRIBE: the filter is a prefix of bytes, no pattern.
 pub const PREFIX: u8 = 0x01;
-/// SUBSCRIBE: anyone who reads too slowly is disconnected; without it the oldest events are dropped.
+/// SUBSCRIBE: a slow subscriber is disconnected; without it the oldest events are dropped.
 pub const OR_CLOSE: u8 = 0x02;
 /// PUBLISH: to be answered by OK.
 pub const CONFIRM: u8 = 0x01;
 
-/// RETCONN: on its way round, looking for a sender; without it, the first word of one.
+/// RETCONN: on its way round, looking for a sender; without it, the first message of one.
 pub const CALL: u8 = 0x01;
 /// RING_SID: it tells a number; without it, it asks for one.
 pub const FREE: u8 = 0x01;

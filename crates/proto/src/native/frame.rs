@@ -6,7 +6,7 @@ use super::admin::{AdminAnswer, AdminCall};
 use super::greeting::Proof;
 use super::link::{LinkChallenge, LinkHello};
 use super::ring::{RingChallenge, RingHello};
-use super::{Closing, Config, Connect, Kind, Register, Word};
+use super::{Closing, Config, Connect, FencedFrame, Kind, Register};
 use crate::model;
 use crate::model::link::{Forward, LinkMessage};
 use crate::model::ring::{Publication, RingMessage};
@@ -35,15 +35,15 @@ impl<'a> From<&'a Payload> for Raw<'a> {
 }
 
 /// REQUEST and SEND, which lend the bytes they came in.
-pub type Outgoing<'a> = model::Outgoing<Raw<'a>, &'a [u8]>;
+pub type RawOutgoing<'a> = model::Outgoing<Raw<'a>, &'a [u8]>;
 
 /// BROADCAST, which lends the bytes it came in.
-pub type Broadcast<'a> = model::Broadcast<Raw<'a>>;
+pub type RawBroadcast<'a> = model::Broadcast<Raw<'a>>;
 
 /// ANSWER: what one consumer says to a broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
-    /// The broadcast.
+    /// The sender's number of the broadcast.
     pub seq: u32,
     /// The consumer's id.
     pub worker: u64,
@@ -53,14 +53,14 @@ pub struct Answer<'a> {
     pub more: bool,
     /// It failed; the payload says why.
     pub failed: bool,
-    /// What it said.
+    /// Headers and body of the answer.
     pub raw: Raw<'a>,
 }
 
 /// DELIVER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deliver<'a> {
-    /// What the settling frame must echo.
+    /// The delivery, which the settling frame must echo.
     pub delivery: Delivery,
     /// The queue, by the handle the worker consumes it with.
     pub handle: u32,
@@ -76,14 +76,14 @@ pub struct Deliver<'a> {
     pub wants_reply: bool,
     /// The token under which the worker has the queue to itself.
     pub token: Option<u64>,
-    /// What it carries.
+    /// Headers and body.
     pub raw: Raw<'a>,
 }
 
 /// PUBLISH and EVENT, which lend the bytes they came in; the topic may be none.
-pub type Event<'a> = model::topic::Event<&'a [u8], Raw<'a>>;
+pub type RawEvent<'a> = model::topic::Event<&'a [u8], Raw<'a>>;
 
-/// A frame.
+/// A frame of the native protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the table in docs/reference/protocol/frames.md")]
 pub enum Frame<'a> {
@@ -153,9 +153,9 @@ pub enum Frame<'a> {
         seq: u32,
         handle: u32,
     },
-    Request(Outgoing<'a>),
-    Send(Outgoing<'a>),
-    Broadcast(Broadcast<'a>),
+    Request(RawOutgoing<'a>),
+    Send(RawOutgoing<'a>),
+    Broadcast(RawBroadcast<'a>),
     Deliver(Deliver<'a>),
     /// From a worker `seq` and `word` name the delivery; to a client `seq` names its request.
     Reply {
@@ -217,7 +217,7 @@ pub enum Frame<'a> {
     /// speaks of one.
     Fenced {
         token: u64,
-        word: Word<'a>,
+        frame: FencedFrame<'a>,
     },
 
     /// `or_close`: disconnected when it reads too slowly, instead of missing events.
@@ -234,10 +234,10 @@ pub enum Frame<'a> {
     Publish {
         seq: u32,
         confirm: bool,
-        event: Event<'a>,
+        event: RawEvent<'a>,
     },
     /// The same bytes for everyone who gets it.
-    Event(Event<'a>),
+    Event(RawEvent<'a>),
     EventsDropped {
         count: u32,
     },
@@ -251,8 +251,8 @@ pub enum Frame<'a> {
     RingProof {
         proof: Proof,
     },
-    RingPublish(Publication<Event<'a>>),
-    /// Any other word of the ring.
+    RingPublish(Publication<RawEvent<'a>>),
+    /// Any other message of the ring.
     Ring(Box<RingMessage>),
 
     LinkHello {
@@ -279,14 +279,14 @@ pub enum Frame<'a> {
 }
 
 impl From<LinkMessage> for Frame<'_> {
-    fn from(word: LinkMessage) -> Self {
-        Self::Link(Box::new(word))
+    fn from(message: LinkMessage) -> Self {
+        Self::Link(Box::new(message))
     }
 }
 
 impl From<RingMessage> for Frame<'_> {
-    fn from(word: RingMessage) -> Self {
-        Self::Ring(Box::new(word))
+    fn from(message: RingMessage) -> Self {
+        Self::Ring(Box::new(message))
     }
 }
 
@@ -294,7 +294,7 @@ impl Frame<'_> {
     /// The frame's type.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Fenced { word, .. } => word.kind(),
+            Self::Fenced { frame, .. } => frame.kind(),
             Self::Connect { .. } => Kind::Connect,
             Self::Config { .. } => Kind::Config,
             Self::Ping { .. } => Kind::Ping,
@@ -335,12 +335,12 @@ impl Frame<'_> {
             Self::RingChallenge { .. } => Kind::RingChallenge,
             Self::RingProof { .. } => Kind::RingProof,
             Self::RingPublish(_) => Kind::RingPublish,
-            Self::Ring(word) => word.kind(),
+            Self::Ring(message) => message.kind(),
             Self::LinkHello { .. } => Kind::LinkHello,
             Self::LinkChallenge { .. } => Kind::LinkChallenge,
             Self::LinkProof { .. } => Kind::LinkProof,
             Self::Forward(_) => Kind::Forward,
-            Self::Link(word) => word.kind(),
+            Self::Link(message) => message.kind(),
             Self::AdminCall { .. } => Kind::AdminCall,
             Self::AdminAnswer { .. } => Kind::AdminAnswer,
         }

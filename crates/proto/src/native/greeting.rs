@@ -20,13 +20,13 @@ use crate::model::{Code, limits};
 
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 32;
-/// Bytes that were never used before. Anyone who starts a greeting brings them.
+/// Bytes that were never used before. The caller of each greeting provides them.
 pub type Nonce = [u8; NONCE_BYTES];
 
 const BY_ACCEPTOR: u8 = 1;
 const BY_DIALLER: u8 = 2;
 
-/// What both ends of a greeting know and nobody else. It is never shown.
+/// The shared secret of both ends of a greeting. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<[u8]>);
 
@@ -51,11 +51,11 @@ pub struct Proof {
     pub proof: Bytes,
 }
 
-/// What a broker says of itself in one kind of greeting.
+/// The identity of a broker in one kind of greeting.
 pub trait Greets: Clone + fmt::Debug + PartialEq + Eq {
-    /// What the dialler says.
+    /// The dialler's first frame.
     type Hello: Clone + fmt::Debug + PartialEq + Eq;
-    /// What the acceptor answers.
+    /// The acceptor's answer.
     type Challenge: Clone + fmt::Debug + PartialEq + Eq;
     /// The first bytes under every proof: what is proven, and the version of it.
     const LABEL: &'static [u8];
@@ -68,13 +68,13 @@ pub trait Greets: Clone + fmt::Debug + PartialEq + Eq {
     fn hello(&self, nonce: Bytes) -> Self::Hello;
     /// The acceptor's only frame.
     fn challenge(&self, nonce: Bytes, proof: Bytes) -> Self::Challenge;
-    /// Who says it, and the nonce.
+    /// The dialler and its nonce.
     fn from_hello(hello: Self::Hello) -> Result<(Self, Bytes), Code>;
-    /// Who says it, the nonce, and the proof.
+    /// The acceptor, its nonce, and its proof.
     fn from_challenge(challenge: Self::Challenge) -> Result<(Self, Bytes, Bytes), Code>;
     /// All that is proven of both ends, in order. All that differs in length has its length before it.
     fn tell(ends: [&Self; 2], mac: &mut impl FnMut(&[u8]));
-    /// What a frame of this greeting says.
+    /// The content of a frame of this greeting.
     fn said(frame: Frame<'_>) -> Option<Said<Self>>;
     /// The frame that says it.
     fn frame(said: Said<Self>) -> Frame<'static>;
@@ -91,10 +91,10 @@ pub enum Said<I: Greets> {
     Proof(Proof),
 }
 
-/// What a broker says of itself over a link.
+/// The identity of a broker over a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Who it is.
+    /// The broker's id.
     pub broker: BrokerId,
     /// Its name, for people; at most [`limits::PEER_NAME_BYTES_MAX`] bytes.
     pub name: String,
@@ -104,16 +104,16 @@ pub struct Identity {
     pub frame_bytes_max: u64,
 }
 
-/// What one end of a greeting needs to know.
+/// The identity and the secret of one end of a greeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credentials<I = Identity> {
-    /// Who this end is.
+pub struct GreetingCredentials<I = Identity> {
+    /// The identity of this end.
     pub identity: I,
     /// Without one, only a peer on the same machine is greeted, and only if it has none either.
     pub secret: Option<Secret>,
 }
 
-impl Credentials {
+impl GreetingCredentials {
     /// Names that are too long are cut.
     pub fn new(mut identity: Identity, secret: Option<Secret>) -> Self {
         cut(&mut identity.name, limits::PEER_NAME_BYTES_MAX);
@@ -122,7 +122,7 @@ impl Credentials {
     }
 }
 
-impl<I: Greets> Credentials<I> {
+impl<I: Greets> GreetingCredentials<I> {
     /// Whether a peer may be greeted at all.
     const fn may_greet(&self, local: bool) -> Result<(), Code> {
         if self.secret.is_some() || local { Ok(()) } else { Err(I::REFUSED) }
@@ -132,7 +132,7 @@ impl<I: Greets> Credentials<I> {
 /// The end that dials; it waits for LINK_CHALLENGE or RING_CHALLENGE.
 #[derive(Clone, Debug)]
 pub struct Dialler<I = Identity> {
-    me: Credentials<I>,
+    me: GreetingCredentials<I>,
     nonce: Nonce,
     local: bool,
 }
@@ -140,19 +140,19 @@ pub struct Dialler<I = Identity> {
 /// The dialler knows who the other end is, and has not shown itself yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeted<I = Identity> {
-    /// The other end.
+    /// The identity of the other end.
     pub peer: I,
-    /// What makes the connection.
+    /// The proof that completes the connection.
     pub proof: Proof,
 }
 
 impl<I: Greets> Dialler<I> {
     /// `local`: the other end is on this machine.
-    pub const fn new(me: Credentials<I>, nonce: Nonce, local: bool) -> Self {
+    pub const fn new(me: GreetingCredentials<I>, nonce: Nonce, local: bool) -> Self {
         Self { me, nonce, local }
     }
 
-    /// What is said first.
+    /// The first frame of the dialler.
     pub fn hello(&self) -> I::Hello {
         self.me.identity.hello(Bytes::copy_from_slice(&self.nonce))
     }
@@ -172,7 +172,7 @@ impl<I: Greets> Dialler<I> {
 /// The end that was dialled; it waits for LINK_HELLO or RING_HELLO.
 #[derive(Clone, Debug)]
 pub struct Acceptor<I = Identity> {
-    me: Credentials<I>,
+    me: GreetingCredentials<I>,
     nonce: Nonce,
     local: bool,
 }
@@ -180,7 +180,7 @@ pub struct Acceptor<I = Identity> {
 /// The end that was dialled; it waits for LINK_PROOF or RING_PROOF.
 #[derive(Clone, Debug)]
 pub struct ExpectProof<I = Identity> {
-    me: Credentials<I>,
+    me: GreetingCredentials<I>,
     nonce: Nonce,
     peer: I,
     peer_nonce: Nonce,
@@ -188,7 +188,7 @@ pub struct ExpectProof<I = Identity> {
 
 impl<I: Greets> Acceptor<I> {
     /// `local`: the other end is on this machine.
-    pub const fn new(me: Credentials<I>, nonce: Nonce, local: bool) -> Self {
+    pub const fn new(me: GreetingCredentials<I>, nonce: Nonce, local: bool) -> Self {
         Self { me, nonce, local }
     }
 
@@ -214,7 +214,7 @@ impl<I: Greets> ExpectProof<I> {
     }
 }
 
-/// What a proof is about: both ends of one greeting.
+/// The input of a proof: both ends of one greeting.
 struct Scene<'a, I> {
     dialler: (&'a I, &'a Nonce),
     acceptor: (&'a I, &'a Nonce),

@@ -8,7 +8,7 @@ pub const HEADER_LEN: usize = 16;
 /// A frame's header, all numbers little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the frame is; see [`super::Kind`].
+    /// The type of the frame; see [`super::Kind`].
     pub kind: u8,
     /// Flags, by kind.
     pub flags: u8,

@@ -1,34 +1,34 @@
 //! The table of frame types: number, name, and who sends it.
 
-/// Who may send a frame.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Clients and workers.
+    /// From clients and workers.
     ToBroker,
-    /// The broker.
+    /// From the broker.
     ToPeer,
-    /// Either side.
+    /// From either side.
     Both,
-    /// Brokers, to each other, over a link.
+    /// Between brokers, over a link.
     Link,
-    /// Members of a ring, to each other.
+    /// Between members of a ring.
     Ring,
 }
 
-/// What a group of types is for.
+/// A group of frame types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Greeting, heartbeat, farewell, errors.
     Session,
     /// Queues and messages.
     Message,
-    /// Events for anyone who listens.
+    /// Events for subscribers.
     Topic,
-    /// What members of a ring say to each other.
+    /// Messages of a ring.
     Ring,
-    /// What brokers say to each other over a link.
+    /// Messages of a link.
     Link,
-    /// What command line and dashboard need.
+    /// Calls of command line and dashboard.
     Admin,
 }
 
@@ -63,7 +63,7 @@ macro_rules! kinds {
                 match self { $( Self::$variant => $name, )+ }
             }
 
-            /// Who may send it.
+            /// The direction of the frame.
             #[inline]
             pub const fn direction(self) -> Direction {
                 match self { $( Self::$variant => Direction::$direction, )+ }
@@ -80,73 +80,73 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Connect = 16, "CONNECT", ToBroker, "Begins a connection.";
+    Connect = 16, "CONNECT", ToBroker, "Opens a connection.";
     Config = 17, "CONFIG", ToPeer, "Answers CONNECT: limits, heartbeat, the list of brokers.";
-    Ping = 18, "PING", ToBroker, "A sign of life; the first one makes a worker ready.";
+    Ping = 18, "PING", ToBroker, "Heartbeat; the first one makes a worker ready.";
     Pong = 19, "PONG", ToPeer, "Answers PING.";
-    Closing = 20, "CLOSING", Both, "No new work from here on.";
+    Closing = 20, "CLOSING", Both, "The sender accepts no new work.";
     Error = 21, "ERROR", ToPeer, "A frame was refused, or the connection ends.";
 
-    Register = 32, "REGISTER", ToBroker, "The connection is a worker with so many slots.";
-    Deregister = 33, "DEREGISTER", ToBroker, "The connection is no worker any more.";
-    Resize = 34, "RESIZE", ToBroker, "The worker has another number of slots.";
-    Consume = 35, "CONSUME", ToBroker, "The worker takes work from a queue.";
-    CancelQueue = 36, "CANCEL_QUEUE", Both, "To the broker: no more work from that queue. To a worker: it was dropped from it.";
-    QueueFull = 37, "QUEUE_FULL", ToPeer, "The queue is another's: CONSUME was refused.";
-    QueueAvailableNotify = 38, "QUEUE_AVAILABLE_NOTIFY", ToBroker, "Asks for word when a refused queue is free.";
-    QueueAvailable = 39, "QUEUE_AVAILABLE", ToPeer, "The queue is free, and kept for this worker for a moment.";
-    Request = 40, "REQUEST", ToBroker, "A message that wants a reply.";
+    Register = 32, "REGISTER", ToBroker, "Registers the connection as a worker, with its slots.";
+    Deregister = 33, "DEREGISTER", ToBroker, "Ends the registration of the worker.";
+    Resize = 34, "RESIZE", ToBroker, "Changes the slots of the worker.";
+    Consume = 35, "CONSUME", ToBroker, "Adds the worker to a queue.";
+    CancelQueue = 36, "CANCEL_QUEUE", Both, "To the broker: removes the worker from a queue. To a worker: it was dropped from a queue.";
+    QueueFull = 37, "QUEUE_FULL", ToPeer, "CONSUME was refused: the queue is exclusive to another worker, or has consumers.";
+    QueueAvailableNotify = 38, "QUEUE_AVAILABLE_NOTIFY", ToBroker, "Asks for a QUEUE_AVAILABLE when the refused queue is free.";
+    QueueAvailable = 39, "QUEUE_AVAILABLE", ToPeer, "The queue is free, and reserved for this worker for a moment.";
+    Request = 40, "REQUEST", ToBroker, "A message that needs a reply.";
     Send = 41, "SEND", ToBroker, "A one-way message.";
     Broadcast = 42, "BROADCAST", ToBroker, "A message to every consumer of a queue.";
     Deliver = 43, "DELIVER", ToPeer, "A message for a worker.";
     Reply = 44, "REPLY", Both, "The answer to a request, or one piece of it.";
-    Ack = 45, "ACK", ToBroker, "The delivery is done.";
-    Fail = 46, "FAIL", ToBroker, "The delivery failed.";
-    Progress = 47, "PROGRESS", Both, "Word about a delivery that goes on.";
-    Extend = 48, "EXTEND", ToBroker, "The delivery needs more time.";
-    Cancel = 49, "CANCEL", Both, "To the broker: drop my request. To a worker: stop that delivery.";
+    Ack = 45, "ACK", ToBroker, "Settles a delivery as done.";
+    Fail = 46, "FAIL", ToBroker, "Settles a delivery as failed.";
+    Progress = 47, "PROGRESS", Both, "Progress of a running delivery.";
+    Extend = 48, "EXTEND", ToBroker, "Extends the lease of a delivery.";
+    Cancel = 49, "CANCEL", Both, "To the broker: cancel a request. To a worker: stop a delivery.";
     Delivered = 50, "DELIVERED", ToPeer, "A no-reply request was written to a worker.";
     Undelivered = 51, "UNDELIVERED", ToPeer, "A message ended without a reply.";
-    Ok = 52, "OK", ToPeer, "What the peer asked for is done.";
-    Stored = 53, "STORED", ToPeer, "A send was taken in.";
-    Open = 54, "OPEN", ToBroker, "Gives a handle of the peer's choice to a queue.";
+    Ok = 52, "OK", ToPeer, "The call of the peer is done.";
+    Stored = 53, "STORED", ToPeer, "A send was accepted and stored.";
+    Open = 54, "OPEN", ToBroker, "Assigns a handle of the peer's choice to a queue.";
     Answer = 56, "ANSWER", ToPeer, "One consumer's reply to a broadcast, a piece of it, or its failure.";
-    BroadcastEnd = 57, "BROADCAST_END", ToPeer, "A broadcast is over.";
+    BroadcastEnd = 57, "BROADCAST_END", ToPeer, "A broadcast has ended.";
 
-    Subscribe = 64, "SUBSCRIBE", ToBroker, "Events whose topics match a filter are wanted.";
-    Unsubscribe = 65, "UNSUBSCRIBE", ToBroker, "They are not any more.";
-    Publish = 66, "PUBLISH", ToBroker, "An event for anyone who listens.";
+    Subscribe = 64, "SUBSCRIBE", ToBroker, "Subscribes the connection to a filter.";
+    Unsubscribe = 65, "UNSUBSCRIBE", ToBroker, "Removes a filter.";
+    Publish = 66, "PUBLISH", ToBroker, "Publishes an event.";
     Event = 67, "EVENT", ToPeer, "An event whose topic matches a filter of the connection.";
-    EventsDropped = 68, "EVENTS_DROPPED", ToPeer, "So many events were left out here: the connection was read too slowly.";
+    EventsDropped = 68, "EVENTS_DROPPED", ToPeer, "Events were dropped here because the peer read too slowly.";
 
-    RingHello = 80, "RING_HELLO", Ring, "Begins a connection of a ring: the broker that dials, and will send, says who it is.";
-    RingChallenge = 81, "RING_CHALLENGE", Ring, "Answers RING_HELLO: who the other broker is, and its proof that it knows the secret.";
+    RingHello = 80, "RING_HELLO", Ring, "Opens a ring connection: identifies the broker that dials and will send.";
+    RingChallenge = 81, "RING_CHALLENGE", Ring, "Answers RING_HELLO: identifies the other broker, with its proof of the secret.";
     RingProof = 82, "RING_PROOF", Ring, "Answers RING_CHALLENGE: the proof of the broker that dialled. The connection is up.";
-    NewConn = 83, "NEWCONN", Ring, "A broker wants to be a member; or word of that on its way round.";
-    RetConn = 84, "RETCONN", Ring, "A member sends to this one from now on; or, on its way round, looks for anyone who shall send to it.";
+    NewConn = 83, "NEWCONN", Ring, "A broker asks to join; also that request on its way round.";
+    RetConn = 84, "RETCONN", Ring, "A member sends to this one from now on; on its way round, it looks for the member that shall send to it.";
     RingPublish = 85, "RING_PUBLISH", Ring, "A publication on its way round.";
     ServOff = 86, "SERVOFF", Ring, "A member leaves.";
     ShutDwn = 87, "SHUTDWN", Ring, "All members end.";
-    RollCall = 88, "ROLL_CALL", Ring, "Who is in the circle, on its way round.";
-    RingHave = 89, "RING_HAVE", Ring, "Back to the sender: it is accepted, and this is what the receiver has.";
-    CaughtUp = 90, "CAUGHT_UP", Ring, "The sender has replayed what was missing.";
-    RingRefused = 91, "RING_REFUSED", Ring, "Back to the sender: no, or not any more.";
-    RingProbe = 92, "RING_PROBE", Ring, "Asks who is in the circle of the other.";
+    RollCall = 88, "ROLL_CALL", Ring, "Collects the members of the circle on its way round.";
+    RingHave = 89, "RING_HAVE", Ring, "Back to the sender: it is accepted; the last publication that the receiver has of each origin.";
+    CaughtUp = 90, "CAUGHT_UP", Ring, "The sender has repeated all missing publications.";
+    RingRefused = 91, "RING_REFUSED", Ring, "Back to the sender: the connection is refused, or ends.";
+    RingProbe = 92, "RING_PROBE", Ring, "Asks for the circle of the other member.";
     RingCircle = 93, "RING_CIRCLE", Ring, "Back to the sender: answers RING_PROBE.";
-    RingMerge = 94, "RING_MERGE", Ring, "All members of this ring shall join another.";
-    RingSid = 95, "RING_SID", Ring, "Asks which number is free; or, back to the sender, tells it.";
+    RingMerge = 94, "RING_MERGE", Ring, "Tells all members of this ring to join another.";
+    RingSid = 95, "RING_SID", Ring, "Asks for a free sid; back to the sender, names it.";
 
-    LinkHello = 96, "LINK_HELLO", Link, "Begins a link: the broker that dials says who it is.";
-    LinkChallenge = 97, "LINK_CHALLENGE", Link, "Answers LINK_HELLO: who the other broker is, and its proof that it knows the secret.";
+    LinkHello = 96, "LINK_HELLO", Link, "Opens a link: identifies the broker that dials.";
+    LinkChallenge = 97, "LINK_CHALLENGE", Link, "Answers LINK_HELLO: identifies the other broker, with its proof of the secret.";
     LinkProof = 98, "LINK_PROOF", Link, "Answers LINK_CHALLENGE: the proof of the broker that dialled. The link is up.";
-    Offer = 99, "OFFER", Link, "What the broker has for messages of some queues.";
-    Presence = 100, "PRESENCE", Link, "Everyone who can be reached.";
+    Offer = 99, "OFFER", Link, "Free slots of the broker for some queues.";
+    Presence = 100, "PRESENCE", Link, "The brokers that can be reached.";
     Forward = 101, "FORWARD", Link, "A message crosses.";
     ForwardBroadcast = 102, "FORWARD_BROADCAST", Link, "A broadcast crosses.";
     ForwardEvent = 103, "FORWARD_EVENT", Link, "An event crosses.";
-    Relay = 104, "RELAY", Link, "A word for a broker that may be further on: who may have a queue to itself.";
+    Relay = 104, "RELAY", Link, "A message for a broker that may be further on: about the holder of an exclusive queue.";
 
-    AdminCall = 112, "ADMIN_CALL", ToBroker, "Asks about, or changes, something of the broker.";
+    AdminCall = 112, "ADMIN_CALL", ToBroker, "Reads or changes the state of the broker.";
     AdminAnswer = 113, "ADMIN_ANSWER", ToPeer, "Answers ADMIN_CALL.";
 }
 

@@ -1,4 +1,4 @@
-//! What brokers say to each other, to and from bytes. FORWARD is sent as often as DELIVER: its fields are fixed.
+//! Messages of a link, to and from bytes. FORWARD is sent as often as DELIVER: its fields are fixed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::{map as read_map, raw};
 use super::encode::{begin, finish, map as write_map};
+use super::fields::Reader;
 use super::frame::Frame;
-use super::reader::Reader;
 use super::{Header, Kind, flags};
 use crate::model::link::{
     BrokerId, Forward, ForwardBroadcast, ForwardEvent, ForwardWants, LinkMessage, Offer, Path, Presence, Relay,
 };
 use crate::model::topic::Event;
 use crate::model::{Code, MessageId, Payload, QueueName, Topic, limits};
-use crate::shape::check_map;
+use crate::msgpack_check::check_map;
 
 /// Bytes of a broker's id.
 const ID_BYTES: usize = 6;
@@ -26,7 +26,7 @@ const ID_BYTES: usize = 6;
 pub struct LinkHello {
     /// The version of what is spoken over links.
     pub version: u16,
-    /// Who it is.
+    /// The broker's id.
     pub broker: BrokerId,
     /// Its name, for people.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct LinkHello {
 pub struct LinkChallenge {
     /// The version of what is spoken over links.
     pub version: u16,
-    /// Who it is.
+    /// The broker's id.
     pub broker: BrokerId,
     /// Its name, for people.
     pub name: String,
@@ -102,11 +102,11 @@ pub fn encode_forward(forward: &Forward, out: &mut Vec<u8>) {
     finish(out, start, Kind::Forward, flags, forward.seq, forward.handle);
 }
 
-/// Appends the frame of a word.
+/// Appends the frame of a message.
 #[inline(never)]
-pub fn encode_link_word(word: &LinkMessage, out: &mut Vec<u8>) {
-    let kind = word.kind();
-    match word {
+pub fn encode_link_message(message: &LinkMessage, out: &mut Vec<u8>) {
+    let kind = message.kind();
+    match message {
         LinkMessage::Offers(offers) => write_map(out, kind, 0, &Offers { offers: offers.into() }),
         LinkMessage::Presence(brokers) => write_map(out, kind, 0, &Presences { brokers: brokers.into() }),
         LinkMessage::Relay(relay) => write_map(out, kind, 0, relay),
@@ -155,7 +155,7 @@ const fn wants_flag(wants: ForwardWants) -> u8 {
 
 /// Reads the inside of a frame of this family.
 pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
-    let word = match kind {
+    let message = match kind {
         Kind::LinkHello => return Ok(Frame::LinkHello { hello: read_map(kind, rest)? }),
         Kind::LinkChallenge => return Ok(Frame::LinkChallenge { challenge: read_map(kind, rest)? }),
         Kind::LinkProof => return Ok(Frame::LinkProof { proof: read_map(kind, rest)? }),
@@ -167,7 +167,7 @@ pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<
         Kind::ForwardEvent => LinkMessage::Event(forward_event(header, rest)?),
         _ => return Err(Code::UnknownType),
     };
-    Ok(Frame::Link(Box::new(word)))
+    Ok(Frame::Link(Box::new(message)))
 }
 
 fn forward(header: &Header, rest: &[u8]) -> Result<Forward, Code> {

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 
 use super::broker_session::{BrokerSession, Heard, Protocol};
 use super::decode::Fault;
-use super::greeting::{Credentials, Identity, Nonce};
+use super::greeting::{GreetingCredentials, Identity, Nonce};
 use super::{Frame, Kind};
 use crate::model::{Code, Mono, limits};
 
 /// PINGs whose PONG is waited for. More: their round trip is not measured.
 const PINGS_MAX: usize = 4;
 
-/// What one look at the buffer gave.
+/// The result of one step over the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LinkStep<'a> {
     /// Nothing until more bytes come.
@@ -33,7 +33,7 @@ pub enum LinkStep<'a> {
     Ended(Code),
 }
 
-/// What is spoken over a link.
+/// The protocol of a link.
 #[derive(Clone, Debug)]
 pub struct LinkProtocol {
     /// PINGs whose PONG is waited for.
@@ -59,7 +59,7 @@ impl Protocol for LinkProtocol {
 }
 
 impl LinkProtocol {
-    fn new(me: &Credentials) -> Self {
+    fn new(me: &GreetingCredentials) -> Self {
         Self { pings: VecDeque::new(), frame_bytes_max: frame_bytes_max(me), peer_bytes_max: 0 }
     }
 
@@ -72,13 +72,13 @@ impl LinkProtocol {
 
 impl LinkSession {
     /// This end dials: LINK_HELLO is appended to `out`. `local`: the other end is on this machine.
-    pub fn dial(now: Mono, me: Credentials, nonce: Nonce, local: bool, out: &mut Vec<u8>) -> Self {
+    pub fn dial(now: Mono, me: GreetingCredentials, nonce: Nonce, local: bool, out: &mut Vec<u8>) -> Self {
         let (link, greeted_by) = (LinkProtocol::new(&me), now.plus_millis(limits::GREETING_MS_MAX));
         Self::begin(now, greeted_by, (me, nonce, local), link, limits::LINK_HEARTBEAT_MS, out)
     }
 
     /// The other end dialled; LINK_HELLO is the first frame to come.
-    pub fn accept(now: Mono, me: Credentials, nonce: Nonce, local: bool) -> Self {
+    pub fn accept(now: Mono, me: GreetingCredentials, nonce: Nonce, local: bool) -> Self {
         let link = LinkProtocol::new(&me);
         Self::await_hello(now, (me, nonce, local), link, limits::LINK_HEARTBEAT_MS)
     }
@@ -125,7 +125,7 @@ impl LinkSession {
 }
 
 /// Offers and presence fit, however short a broker's clients must be; and a message has more fields than when it came.
-fn frame_bytes_max(me: &Credentials) -> usize {
+fn frame_bytes_max(me: &GreetingCredentials) -> usize {
     let own = usize::try_from(me.identity.frame_bytes_max).unwrap_or(usize::MAX);
     own.max(limits::LINK_FRAME_BYTES).saturating_add(limits::LINK_FIELDS_BYTES)
 }

@@ -4,36 +4,39 @@ mod body;
 mod broker_session;
 mod decode;
 mod encode;
+mod fenced;
+mod fields;
 pub mod flags;
 mod frame;
+mod framing;
 mod greeting;
 mod header;
 mod kind;
 mod link;
 mod link_session;
-mod reader;
 mod ring;
 mod ring_session;
 mod session;
-mod word;
 
 pub use crate::model::{Closing, ClosingReason, admin};
 pub use body::{Config, Connect, Register, VERSION};
 pub use broker_session::{BrokerSession, Protocol};
-pub use decode::{Fault, Piece, decode, split};
+pub use decode::{Fault, decode};
 pub use encode::{
     encode, encode_admin_answer, encode_admin_call, encode_broadcast_end, encode_deliver, encode_payload_frame,
 };
-pub use frame::{Answer, Broadcast, Deliver, Event, Frame, Outgoing, Raw};
+pub use fenced::FencedFrame;
+pub use frame::{Answer, Deliver, Frame, Raw, RawBroadcast, RawEvent, RawOutgoing};
+pub use framing::{Piece, split};
 pub use greeting::{
-    Acceptor, Credentials, Dialler, ExpectProof, Greeted, Greets, Identity, NONCE_BYTES, Nonce, Proof, Said, Secret,
+    Acceptor, Dialler, ExpectProof, Greeted, GreetingCredentials, Greets, Identity, NONCE_BYTES, Nonce, Proof, Said,
+    Secret,
 };
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};
-pub use link::{LinkChallenge, LinkHello, encode_forward, encode_link_word};
+pub use link::{LinkChallenge, LinkHello, encode_forward, encode_link_message};
 pub use link_session::{LinkProtocol, LinkSession, LinkStep};
-pub use ring::{RingChallenge, RingHello, RingIdentity, encode_publication, encode_ring_word};
+pub use ring::{RingChallenge, RingHello, RingIdentity, encode_publication, encode_ring_message};
 pub use ring_session::{RingProtocol, RingSession, RingStep};
 pub(crate) use session::cut;
-pub use session::{Session, Step};
-pub use word::Word;
+pub use session::{Session, SessionStep};

@@ -1,5 +1,5 @@
-//! What members of a ring say to each other, to and from bytes. RING_PUBLISH is the one that is sent often: its fields are
-//! fixed, and what is read borrows the bytes it came in.
+//! Messages of a ring, to and from bytes. RING_PUBLISH is the one that is sent often: its fields are fixed, and the result
+//! borrows the bytes it came in.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::raw;
 use super::encode::{begin, finish, plain};
-use super::frame::{Event, Frame, Raw};
+use super::fields::Reader;
+use super::frame::{Frame, Raw, RawEvent};
 use super::greeting::{Greets, Said};
-use super::reader::Reader;
 use super::{Header, Kind, Proof, VERSION, cut, flags};
 use crate::model::ring::{Circle, Member, NewConn, Origin, Publication, PublicationRef, RetConn, RingMessage, Sid};
 use crate::model::topic::EventRef;
 use crate::model::{Code, limits};
-use crate::shape::check_map;
+use crate::msgpack_check::check_map;
 
 /// RING_HELLO: who dials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingHello {
     /// The version of what is spoken in the ring.
     pub version: u16,
-    /// Who it is; `None`: it has no number yet, and may only ask for one.
+    /// The member; `None`: it has no number yet, and may only ask for one.
     pub member: Option<Member>,
     /// The program and its version, for people.
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct RingHello {
 pub struct RingChallenge {
     /// The version of what is spoken in the ring.
     pub version: u16,
-    /// Who it is.
+    /// The member that answers.
     pub member: Member,
     /// The program and its version, for people.
     #[serde(default)]
@@ -46,10 +46,10 @@ pub struct RingChallenge {
     pub proof: Bytes,
 }
 
-/// What a broker says of itself in the ring.
+/// The identity of a broker in the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingIdentity {
-    /// Who it is; `None`: it has no number yet.
+    /// The member; `None`: it has no number yet.
     pub member: Option<Member>,
     /// The program and its version, for people.
     pub program: String,
@@ -151,11 +151,11 @@ impl RingMessage {
     }
 }
 
-/// Appends the frame of a word.
+/// Appends the frame of a message.
 #[inline(never)]
-pub fn encode_ring_word(word: &RingMessage, out: &mut Vec<u8>) {
-    let kind = word.kind();
-    match word {
+pub fn encode_ring_message(message: &RingMessage, out: &mut Vec<u8>) {
+    let kind = message.kind();
+    match message {
         RingMessage::Publish(publication) => encode_publication(publication.into(), out),
         RingMessage::AskSid => plain(out, kind, 0, 0, 0, &[]),
         RingMessage::FreeSid { sid } => plain(out, kind, flags::FREE, 0, u32::from(sid.get()), &[]),
@@ -163,7 +163,7 @@ pub fn encode_ring_word(word: &RingMessage, out: &mut Vec<u8>) {
             let flags = if matches!(retconn, RetConn::Call { .. }) { flags::CALL } else { 0 };
             write_fields(out, kind, flags, retconn);
         }
-        word => write_fields(out, kind, 0, word),
+        message => write_fields(out, kind, 0, message),
     }
 }
 
@@ -190,15 +190,15 @@ fn read_fields<T: DeserializeOwned>(name: &str, rest: &[u8], count_max: usize) -
 pub fn encode_publication(publication: PublicationRef<'_>, out: &mut Vec<u8>) {
     let EventRef { topic, headers, bytes, .. } = publication.event;
     encode_ring_publish(
-        &publication.with(Event { topic: topic.as_str().as_bytes(), payload: Raw { headers, bytes } }),
+        &publication.with(RawEvent { topic: topic.as_str().as_bytes(), payload: Raw { headers, bytes } }),
         out,
     );
 }
 
 /// Appends RING_PUBLISH.
 #[inline]
-pub(super) fn encode_ring_publish(publish: &Publication<Event<'_>>, out: &mut Vec<u8>) {
-    let Publication { origin, seq, after, round, hops, event: Event { topic, payload: raw } } = *publish;
+pub(super) fn encode_ring_publish(publish: &Publication<RawEvent<'_>>, out: &mut Vec<u8>) {
+    let Publication { origin, seq, after, round, hops, event: RawEvent { topic, payload: raw } } = *publish;
     let start = begin(out);
     out.extend_from_slice(&origin.sid.get().to_le_bytes());
     out.extend_from_slice(&origin.incarnation.to_le_bytes());
@@ -216,7 +216,7 @@ pub(super) fn encode_ring_publish(publish: &Publication<Event<'_>>, out: &mut Ve
 /// Reads the inside of a frame of this family.
 pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
     let many = limits::RING_MEMBERS_MAX;
-    let word = match kind {
+    let message = match kind {
         Kind::RingPublish => return Ok(Frame::RingPublish(publish(header, rest)?)),
         Kind::RingHello => {
             let hello: RingHello = few(rest)?;
@@ -246,13 +246,13 @@ pub(super) fn decode<'a>(kind: Kind, header: &Header, rest: &'a [u8]) -> Result<
         Kind::RingHave => read_fields("Have", rest, limits::RING_ORIGINS_MAX)?,
         _ => return Err(Code::UnknownType),
     };
-    is_sound(&word)?;
-    Ok(Frame::Ring(Box::new(word)))
+    is_sound(&message)?;
+    Ok(Frame::Ring(Box::new(message)))
 }
 
 /// Lists have a limit, and so have addresses.
-fn is_sound(word: &RingMessage) -> Result<(), Code> {
-    match word {
+fn is_sound(message: &RingMessage) -> Result<(), Code> {
+    match message {
         RingMessage::NewConn(NewConn { joiner: member, .. })
         | RingMessage::RetConn(RetConn::Call { caller: member, .. })
         | RingMessage::Merge { contact: member, .. } => sound(member),
@@ -280,7 +280,7 @@ fn is_sound(word: &RingMessage) -> Result<(), Code> {
     }
 }
 
-fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<Publication<Event<'a>>, Code> {
+fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<Publication<RawEvent<'a>>, Code> {
     let mut reader = Reader::new(rest);
     let origin = Origin { sid: Sid::new(reader.u16()?), incarnation: reader.u64()? };
     let (seq, after, round) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -292,7 +292,7 @@ fn publish<'a>(header: &Header, rest: &'a [u8]) -> Result<Publication<Event<'a>>
     if after >= seq {
         return Err(Code::BadBody);
     }
-    Ok(Publication { origin, seq, after, round, hops, event: Event { topic, payload: raw } })
+    Ok(Publication { origin, seq, after, round, hops, event: RawEvent { topic, payload: raw } })
 }
 
 fn free_sid(header: &Header, rest: &[u8]) -> Result<RingMessage, Code> {

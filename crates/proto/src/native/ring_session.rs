@@ -1,17 +1,17 @@
 //! One end of a ring's connection without its socket: which frames may come when, and in which direction.
 //!
-//! The end that dialled sends, the other receives: only a few words go back. What is wrong on a connection of the ring ends
+//! The end that dialled sends, the other receives: only a few messages go back. What is wrong on a connection of the ring ends
 //! it; the members make another one, and what is missing is sent again.
 
 use super::broker_session::{BrokerSession, Heard, Protocol};
 use super::decode::Fault;
-use super::greeting::{Credentials, Nonce};
+use super::greeting::{GreetingCredentials, Nonce};
 use super::ring::RingIdentity;
 use super::{Frame, Kind};
 use crate::model::ring::{Member, NewConn, RetConn, RingMessage};
 use crate::model::{Code, Mono, limits};
 
-/// What one look at the buffer gave.
+/// The result of one step over the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RingStep<'a> {
     /// Nothing until more bytes come.
@@ -22,13 +22,13 @@ pub enum RingStep<'a> {
     Reached(Box<Member>),
     /// The other end dialled, and showed who it is: the connection is up. `None`: it has no number, and may only ask for one.
     Accepted(Option<Box<Member>>),
-    /// A word of the ring.
+    /// A message of the ring.
     Frame(Frame<'a>),
     /// The other end ends the connection, and says why.
     Ended(Code),
 }
 
-/// What is spoken on a connection of the ring, as this end hears it.
+/// The protocol of a connection of the ring, from the view of this end.
 #[derive(Clone, Copy, Debug)]
 pub enum RingProtocol {
     /// This end dialled, and sends.
@@ -73,8 +73,8 @@ impl Protocol for RingProtocol {
 }
 
 impl RingProtocol {
-    const fn asks_wrong_way(self, word: &RingMessage) -> bool {
-        match word {
+    const fn asks_wrong_way(self, message: &RingMessage) -> bool {
+        match message {
             RingMessage::AskSid => matches!(self, Self::Sends),
             RingMessage::FreeSid { .. } => !matches!(self, Self::Sends),
             _ => false,
@@ -86,7 +86,7 @@ impl RingProtocol {
         match (frame, *self) {
             (Frame::Error { code, .. }, _) => Ok(RingStep::Ended(code)),
             // One question, one answer, each in its own direction.
-            (Frame::Ring(word), way) if way.asks_wrong_way(&word) => Err(Code::WrongDirection),
+            (Frame::Ring(message), way) if way.asks_wrong_way(&message) => Err(Code::WrongDirection),
             (frame, Self::ExpectOpening { numbered }) => {
                 if !opens(&frame) {
                     return Err(Code::ExpectedConnect);
@@ -105,7 +105,7 @@ impl RingSession {
     pub fn dial(
         now: Mono,
         greeted_by: Mono,
-        me: Credentials<RingIdentity>,
+        me: GreetingCredentials<RingIdentity>,
         nonce: Nonce,
         local: bool,
         beat_ms: u32,
@@ -115,11 +115,11 @@ impl RingSession {
     }
 
     /// The other end dialled; RING_HELLO is the first frame to come.
-    pub fn accept(now: Mono, me: Credentials<RingIdentity>, nonce: Nonce, local: bool, beat_ms: u32) -> Self {
+    pub fn accept(now: Mono, me: GreetingCredentials<RingIdentity>, nonce: Nonce, local: bool, beat_ms: u32) -> Self {
         Self::await_hello(now, (me, nonce, local), RingProtocol::ExpectOpening { numbered: false }, beat_ms)
     }
 
-    /// Appends PING if one is due. It may come earlier by a quarter: anyone who looks from time to time would be late otherwise.
+    /// Appends PING if one is due. It may come earlier by a quarter: a caller that looks from time to time would be late otherwise.
     pub fn beat(&mut self, now: Mono, out: &mut Vec<u8>) {
         self.ping(now, self.silence_ms() / u64::from(limits::LIVENESS) * 3 / 4, out);
     }
@@ -145,11 +145,11 @@ impl RingSession {
     }
 }
 
-/// What a sender may say first.
+/// Whether a sender may begin with this frame.
 fn opens(frame: &Frame<'_>) -> bool {
-    let Frame::Ring(word) = frame else { return false };
+    let Frame::Ring(message) = frame else { return false };
     matches!(
-        **word,
+        **message,
         RingMessage::NewConn(NewConn { content: None, verdict: None, .. })
             | RingMessage::RetConn(RetConn::Open { .. })
             | RingMessage::Probe(_)

@@ -3,14 +3,15 @@
 //! The shell feeds it bytes and asks it for steps; what it wants to say is appended to the caller's buffer.
 //! It never decides anything about queues or messages: those frames are handed on.
 
-use super::decode::{Fault, Piece, decode, split};
+use super::decode::{Fault, decode};
 use super::encode::encode;
+use super::framing::{Piece, split};
 use super::{Config, Connect, Direction, Frame, Kind, VERSION};
 use crate::model::{Code, Mono, limits};
 
-/// What one look at the buffer gave.
+/// The result of one step over the buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum SessionStep<'a> {
     /// Nothing until more bytes come.
     NeedMore,
     /// A frame was dealt with in here.
@@ -29,7 +30,7 @@ pub enum Step<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SessionState {
     ExpectConnect,
     ExpectPing,
     Open,
@@ -38,7 +39,7 @@ enum State {
 /// The broker's side of one connection.
 #[derive(Clone, Debug)]
 pub struct Session {
-    state: State,
+    state: SessionState,
     began: Mono,
     heard: Mono,
     heartbeat_ms: u32,
@@ -49,7 +50,7 @@ impl Session {
     /// A connection that was accepted at `now`.
     pub const fn new(now: Mono, frame_bytes_max: usize) -> Self {
         Self {
-            state: State::ExpectConnect,
+            state: SessionState::ExpectConnect,
             began: now,
             heard: now,
             heartbeat_ms: limits::HEARTBEAT_MS,
@@ -60,13 +61,13 @@ impl Session {
     /// True until CONNECT was answered.
     #[inline]
     pub fn greeting(&self) -> bool {
-        self.state == State::ExpectConnect
+        self.state == SessionState::ExpectConnect
     }
 
     /// When the peer must have been heard again.
     pub fn next_deadline(&self) -> Mono {
         match self.state {
-            State::ExpectConnect => self.began.plus_millis(limits::GREETING_MS_MAX),
+            SessionState::ExpectConnect => self.began.plus_millis(limits::GREETING_MS_MAX),
             _ => self.heard.plus_millis(u64::from(self.heartbeat_ms) * u64::from(limits::LIVENESS)),
         }
     }
@@ -93,13 +94,13 @@ impl Session {
         buffer: &'a [u8],
         config: &Config,
         out: &mut Vec<u8>,
-    ) -> Result<(Step<'a>, usize), Fault> {
+    ) -> Result<(SessionStep<'a>, usize), Fault> {
         let bytes_max = if self.greeting() { limits::GREETING_FRAME_BYTES_MAX } else { self.frame_bytes_max };
         let split = split(buffer, bytes_max).inspect_err(|fault| say(fault, out))?;
-        let Some(Piece { header, rest, used }) = split else { return Ok((Step::NeedMore, 0)) };
+        let Some(Piece { header, rest, used }) = split else { return Ok((SessionStep::NeedMore, 0)) };
         let kind = Kind::from_number(header.kind);
         if self.greeting() && kind == Some(Kind::LinkHello) {
-            return Ok((Step::Link, 0));
+            return Ok((SessionStep::Link, 0));
         }
         if self.greeting() && kind != Some(Kind::Connect) {
             return Err(fail(Fault::fatal(Code::ExpectedConnect, header.seq), out));
@@ -112,13 +113,13 @@ impl Session {
             Err(fault) if fault.fatal || self.greeting() => Err(fail(Fault { fatal: true, ..fault }, out)),
             Err(fault) => {
                 say(&fault, out);
-                Ok((Step::Refused(fault.code), used))
+                Ok((SessionStep::Refused(fault.code), used))
             }
         }
     }
 
     #[inline]
-    fn take<'a>(&mut self, mut frame: Frame<'a>, config: &Config, out: &mut Vec<u8>) -> Result<Step<'a>, Fault> {
+    fn take<'a>(&mut self, mut frame: Frame<'a>, config: &Config, out: &mut Vec<u8>) -> Result<SessionStep<'a>, Fault> {
         if let Frame::Register { register, .. } | Frame::Resize { register, .. } = &mut frame {
             cut(&mut register.name, limits::PEER_NAME_BYTES_MAX);
             cut(&mut register.key, limits::PEER_NAME_BYTES_MAX);
@@ -128,11 +129,11 @@ impl Session {
             Frame::Connect { seq, .. } => Err(fail(Fault::fatal(Code::ExpectedConnect, seq), out)),
             Frame::Ping { seq } => {
                 encode(&Frame::Pong { seq }, out);
-                let first = self.state == State::ExpectPing;
-                self.state = State::Open;
-                Ok(if first { Step::Ready } else { Step::Done })
+                let first = self.state == SessionState::ExpectPing;
+                self.state = SessionState::Open;
+                Ok(if first { SessionStep::Ready } else { SessionStep::Done })
             }
-            other => Ok(Step::Frame(other)),
+            other => Ok(SessionStep::Frame(other)),
         }
     }
 
@@ -142,7 +143,7 @@ impl Session {
         mut connect: Connect,
         config: &Config,
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a>, Fault> {
+    ) -> Result<SessionStep<'a>, Fault> {
         if connect.version != VERSION {
             return Err(fail(Fault::fatal(Code::VersionMismatch, seq), out));
         }
@@ -154,8 +155,8 @@ impl Session {
         cut(&mut connect.program, limits::PEER_NAME_BYTES_MAX);
         let config = Config { heartbeat_ms: self.heartbeat_ms, ..config.clone() };
         encode(&Frame::Config { seq, config: Box::new(config) }, out);
-        self.state = State::ExpectPing;
-        Ok(Step::Opened(connect))
+        self.state = SessionState::ExpectPing;
+        Ok(SessionStep::Opened(connect))
     }
 }
 

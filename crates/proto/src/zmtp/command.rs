@@ -1,6 +1,6 @@
 //! Commands: a name, and data whose form depends on it.
 
-use super::Fault;
+use super::ZmtpFault;
 use super::frame::{self, COMMAND};
 
 /// A command that this end knows, with its data.
@@ -30,13 +30,13 @@ const LIBZMQ_ERROR: &[u8] = b"^RROR\x03";
 const CONTEXT_LEN_MAX: usize = 16;
 
 impl<'a> Command<'a> {
-    pub(super) fn read(body: &'a [u8]) -> Result<Self, Fault> {
+    pub(super) fn read(body: &'a [u8]) -> Result<Self, ZmtpFault> {
         if body.starts_with(LIBZMQ_ERROR) {
             return Ok(Self::Error);
         }
-        let (name, data) = short(body).ok_or(Fault::BadCommand)?;
+        let (name, data) = short(body).ok_or(ZmtpFault::BadCommand)?;
         if name.is_empty() || !name.iter().all(u8::is_ascii_graphic) {
-            return Err(Fault::BadCommand);
+            return Err(ZmtpFault::BadCommand);
         }
         Ok(match name {
             b"HELLO" => Self::Hello(data),
@@ -45,7 +45,7 @@ impl<'a> Command<'a> {
             b"READY" => Self::Ready(data),
             b"ERROR" => Self::Error,
             b"PING" => {
-                let (ttl, context) = data.split_first_chunk().ok_or(Fault::BadCommand)?;
+                let (ttl, context) = data.split_first_chunk().ok_or(ZmtpFault::BadCommand)?;
                 check_context(context)?;
                 Self::Ping { ttl_tenths: u16::from_be_bytes(*ttl), context }
             }
@@ -60,8 +60,8 @@ impl<'a> Command<'a> {
     }
 }
 
-const fn check_context(context: &[u8]) -> Result<(), Fault> {
-    if context.len() > CONTEXT_LEN_MAX { Err(Fault::BadCommand) } else { Ok(()) }
+const fn check_context(context: &[u8]) -> Result<(), ZmtpFault> {
+    if context.len() > CONTEXT_LEN_MAX { Err(ZmtpFault::BadCommand) } else { Ok(()) }
 }
 
 /// A text with its length in one byte before it, and the bytes behind it.
@@ -70,7 +70,7 @@ pub(super) fn short(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(*len))
 }
 
-/// Appends a text with its length in one byte before it. Longer ones are cut: anyone who takes names from people checks them.
+/// Appends a text with its length in one byte before it. Longer ones are cut: the caller has checked names from people.
 pub(super) fn put_short(text: &[u8], out: &mut Vec<u8>) {
     let len = u8::try_from(text.len()).unwrap_or(u8::MAX);
     out.push(len);

@@ -5,7 +5,7 @@ use crate::model::Code;
 
 /// Why a connection must end. If ERROR may be said at that point, it is in the caller's buffer already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ZmtpFault {
     /// The first bytes are not the signature of a ZMTP greeting.
     #[error("the peer did not send a ZMTP greeting")]
     NotZmtp,
@@ -88,7 +88,7 @@ pub enum Fault {
     PeerSilent,
 }
 
-impl Fault {
+impl ZmtpFault {
     /// The code of this fault.
     pub const fn code(self) -> Code {
         match self {

@@ -1,6 +1,6 @@
 //! Frames: a byte of flags, the size of the body in one byte or eight, and the body.
 
-use super::Fault;
+use super::ZmtpFault;
 
 pub(super) const MORE: u8 = 0b001;
 const LONG: u8 = 0b010;
@@ -9,29 +9,29 @@ pub(super) const COMMAND: u8 = 0b100;
 /// Flags, and a size of eight bytes.
 const HEAD_LEN_MAX: usize = 9;
 
-/// What is before the body.
+/// The head of a frame, before its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) command: bool,
     pub(super) more: bool,
-    /// What the peer says: nothing may be allocated for it alone.
+    /// The size that the peer claims: nothing may be allocated for it alone.
     pub(super) size: u64,
 }
 
 /// A head as far as it has come.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Begun {
+pub(super) struct PartialHead {
     bytes: [u8; HEAD_LEN_MAX],
     have: usize,
 }
 
-impl Begun {
+impl PartialHead {
     pub(super) const fn is_empty(&self) -> bool {
         self.have == 0
     }
 
     /// Takes bytes. Returns how many, and the head once it is whole; then the next one begins.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Option<Head>), Fault> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Option<Head>), ZmtpFault> {
         if self.have == 0
             && let Some((head, used)) = read(bytes)?
         {
@@ -51,11 +51,11 @@ impl Begun {
 }
 
 /// The head that these bytes begin with, and its length.
-pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, Fault> {
+pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, ZmtpFault> {
     let Some((flags, rest)) = bytes.split_first() else { return Ok(None) };
     let (command, more, long) = (flags & COMMAND != 0, flags & MORE != 0, flags & LONG != 0);
     if flags & !(MORE | LONG | COMMAND) != 0 || (command && more) {
-        return Err(Fault::BadFlags(*flags));
+        return Err(ZmtpFault::BadFlags(*flags));
     }
     let size = if long {
         rest.first_chunk().map(|size| (u64::from_be_bytes(*size), HEAD_LEN_MAX))
@@ -88,7 +88,7 @@ mod tests {
             let head = Head { command: false, more: true, size: size as u64 };
             assert_eq!(read(&out), Ok(Some((head, len))));
             for cut in 1..len {
-                let mut begun = Begun::default();
+                let mut begun = PartialHead::default();
                 let (first, second) = out.split_at(cut);
                 assert_eq!(begun.take(first), Ok((cut, None)));
                 assert!(!begun.is_empty());
@@ -108,7 +108,7 @@ mod tests {
     fn flags_that_must_not_be_are_refused_at_once() {
         for flags in 0..=u8::MAX {
             let good = flags <= 4 || flags == 6;
-            assert_eq!(read(&[flags]), if good { Ok(None) } else { Err(Fault::BadFlags(flags)) }, "{flags:#04x}");
+            assert_eq!(read(&[flags]), if good { Ok(None) } else { Err(ZmtpFault::BadFlags(flags)) }, "{flags:#04x}");
         }
     }
 }

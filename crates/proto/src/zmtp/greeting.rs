@@ -1,6 +1,6 @@
 //! The greeting: the 64 bytes with which each end begins.
 
-use super::Fault;
+use super::ZmtpFault;
 
 /// Bytes of a greeting.
 pub(super) const GREETING_LEN: usize = 64;
@@ -64,12 +64,12 @@ pub(super) fn encode(version: Version, mechanism: Mechanism, as_server: bool, ou
 
 /// A greeting as far as it has come.
 #[derive(Clone, Debug)]
-pub(super) struct Begun {
+pub(super) struct PartialGreeting {
     bytes: [u8; GREETING_LEN],
     have: usize,
 }
 
-/// What the greeting says.
+/// The content of a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) version: Version,
@@ -77,15 +77,15 @@ pub(super) struct Greeting {
     as_server: bool,
 }
 
-impl Begun {
+impl PartialGreeting {
     pub(super) const fn new() -> Self {
         Self { bytes: [0; GREETING_LEN], have: 0 }
     }
 
     /// Takes bytes. Returns how many, and the greeting once it is whole.
     ///
-    /// What is not ZMTP 3 is known from the first byte that differs: an older peer waits for an answer to its few bytes.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Option<Greeting>), Fault> {
+    /// Other protocols are recognised at the first byte that differs: an older peer waits for an answer to its few bytes.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Option<Greeting>), ZmtpFault> {
         let room = self.bytes.get_mut(self.have..).unwrap_or_default();
         let used = room.len().min(bytes.len());
         for (to, from) in room.iter_mut().zip(bytes) {
@@ -96,24 +96,24 @@ impl Begun {
         Ok((used, (self.have == GREETING_LEN).then(|| self.read())))
     }
 
-    fn judge(&self) -> Result<(), Fault> {
+    fn judge(&self) -> Result<(), ZmtpFault> {
         let seen = |at: usize| self.bytes.get(at).copied().filter(|_| at < self.have);
         match seen(0) {
             None | Some(SIGNATURE_FIRST) => {}
             // The length and flags of an identity of at most 253 bytes.
-            Some(1..) if seen(1) == Some(0) => return Err(Fault::OldVersion(1)),
+            Some(1..) if seen(1) == Some(0) => return Err(ZmtpFault::OldVersion(1)),
             Some(1..) if seen(1).is_none() => return Ok(()),
-            Some(_) => return Err(Fault::NotZmtp),
+            Some(_) => return Err(ZmtpFault::NotZmtp),
         }
         match seen(SIGNATURE_END) {
             None => return Ok(()),
             Some(SIGNATURE_LAST) => {}
             // The flags of a longer identity, whose length stands before them.
-            Some(0) => return Err(Fault::OldVersion(1)),
-            Some(_) => return Err(Fault::NotZmtp),
+            Some(0) => return Err(ZmtpFault::OldVersion(1)),
+            Some(_) => return Err(ZmtpFault::NotZmtp),
         }
         match seen(MAJOR_AT) {
-            Some(0..MAJOR) => Err(Fault::OldVersion(2)),
+            Some(0..MAJOR) => Err(ZmtpFault::OldVersion(2)),
             None | Some(_) => Ok(()),
         }
     }
@@ -129,12 +129,12 @@ impl Begun {
 impl Greeting {
     /// Whether the peer uses that mechanism, in the other role of it. A client that says nothing of its role is common:
     /// libzmq never sets the field, so that only two ends that both say "server" are known to be wrong.
-    pub(super) fn check(&self, mechanism: Mechanism, as_server: bool) -> Result<(), Fault> {
+    pub(super) fn check(&self, mechanism: Mechanism, as_server: bool) -> Result<(), ZmtpFault> {
         if self.mechanism != mechanism.field() {
-            return Err(Fault::WrongMechanism);
+            return Err(ZmtpFault::WrongMechanism);
         }
         if as_server && self.as_server {
-            return Err(Fault::BothServers);
+            return Err(ZmtpFault::BothServers);
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use super::command::{self, Command};
 use super::curve::traffic::Traffic;
 use super::curve::{Entropy, client, server};
 use super::metadata::{self, Met};
-use super::settings::{Credentials, Ours, Peer, Security, Settings, User};
-use super::{Fault, Version, plain};
+use super::settings::{Ours, Peer, Security, User, ZmtpCredentials, ZmtpSettings};
+use super::{Version, ZmtpFault, plain};
 
 /// How far the handshake is.
 pub(super) enum Handshake {
@@ -29,17 +29,17 @@ pub(super) enum Handshake {
     CurveExpectReady(Box<client::ExpectReady>),
 }
 
-/// What a command, or the owner's verdict, led to.
+/// The result of a command, or of the owner's verdict.
 pub(super) enum Progress {
     Next(Handshake),
     /// The owner judges this before it goes on.
-    Asks(Handshake, Credentials),
+    Asks(Handshake, ZmtpCredentials),
     Done(Peer, Option<Box<Traffic>>),
 }
 
 impl Handshake {
     /// Both greetings fit: appends what this end says first, if it begins.
-    pub(super) fn begin(settings: &Settings, entropy: Entropy, out: &mut Vec<u8>) -> Self {
+    pub(super) fn begin(settings: &ZmtpSettings, entropy: Entropy, out: &mut Vec<u8>) -> Self {
         match &settings.security {
             Security::Null => {
                 let said = matches!(settings.ours, Ours::Is(_));
@@ -68,13 +68,13 @@ impl Handshake {
     /// Takes a command of the peer.
     pub(super) fn take(
         self,
-        settings: &Settings,
+        settings: &ZmtpSettings,
         version: Version,
         command: Command<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Progress, Fault> {
+    ) -> Result<Progress, ZmtpFault> {
         match (self, command, &settings.security) {
-            (_, Command::Error, _) => Err(Fault::RefusedByPeer),
+            (_, Command::Error, _) => Err(ZmtpFault::RefusedByPeer),
             (Self::NullExpectReady { said }, Command::Ready(data), _) => {
                 let met = metadata::meet(data, settings)?;
                 if !said {
@@ -85,8 +85,8 @@ impl Handshake {
             (Self::PlainExpectHello, Command::Hello(data), _) => {
                 let credentials = plain::read_hello(data)?;
                 let user = match &credentials {
-                    Credentials::Plain { user, .. } => user.clone(),
-                    Credentials::Curve { .. } => Box::default(),
+                    ZmtpCredentials::Plain { user, .. } => user.clone(),
+                    ZmtpCredentials::Curve { .. } => Box::default(),
                 };
                 Ok(Progress::Asks(Self::PlainExpectVerdict { user }, credentials))
             }
@@ -108,7 +108,7 @@ impl Handshake {
             (Self::CurveExpectInitiate(state), Command::Initiate(data), Security::CurveServer(keys)) => {
                 let state = state.take(keys, data)?;
                 let met = metadata::meet(&state.metadata, settings)?;
-                let credentials = Credentials::Curve { key: state.key };
+                let credentials = ZmtpCredentials::Curve { key: state.key };
                 Ok(Progress::Asks(Self::CurveExpectVerdict(Box::new(state), met), credentials))
             }
             (Self::CurveExpectWelcome(state), Command::Welcome(data), Security::CurveClient { keys, server }) => {
@@ -119,12 +119,12 @@ impl Handshake {
                 let (data, traffic) = state.take(data)?;
                 Ok(done(metadata::meet(&data, settings)?, User::Unknown, version, Some(traffic)))
             }
-            _ => Err(Fault::UnexpectedCommand),
+            _ => Err(ZmtpFault::UnexpectedCommand),
         }
     }
 
     /// The owner accepts what the client showed.
-    pub(super) fn accept(self, settings: &Settings, version: Version, out: &mut Vec<u8>) -> Progress {
+    pub(super) fn accept(self, settings: &ZmtpSettings, version: Version, out: &mut Vec<u8>) -> Progress {
         match self {
             Self::PlainExpectVerdict { user } => {
                 command::encode("WELCOME", &[], out);
@@ -146,14 +146,14 @@ fn done(met: Met, user: User, version: Version, traffic: Option<Traffic>) -> Pro
 }
 
 /// The properties of this end, once it knows the peer's.
-fn properties(met: &Met, settings: &Settings) -> Vec<u8> {
+fn properties(met: &Met, settings: &ZmtpSettings) -> Vec<u8> {
     let mut data = Vec::new();
     metadata::encode(met.ours, &settings.identity, &mut data);
     data
 }
 
 /// The properties of an end that says them before it knows the peer's.
-fn stated(settings: &Settings) -> Vec<u8> {
+fn stated(settings: &ZmtpSettings) -> Vec<u8> {
     let Ours::Is(ours) = settings.ours else {
         panic!("an end that says its properties first has a socket type of its own")
     };

@@ -6,8 +6,8 @@
 use bytes::Bytes;
 
 use super::curve::traffic::{OVERHEAD, Opened, PREFIX_LEN, Traffic};
-use super::frame::{Begun, Head};
-use super::{Fault, Message, frame};
+use super::frame::{Head, PartialHead};
+use super::{Message, ZmtpFault, frame};
 use crate::model::limits;
 
 /// One thing that came whole.
@@ -18,12 +18,12 @@ pub(super) enum Item {
     Message(Message),
 }
 
-/// What is not whole yet.
+/// The incomplete message and frame.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intake {
-    head: Begun,
+    head: PartialHead,
     /// The frame whose body comes.
-    open: Option<Open>,
+    open: Option<OpenFrame>,
     /// The body of a command. Commands may come between the frames of a message: libzmq says PING there.
     command: Vec<u8>,
     /// The parts of a message that are there. With encryption one byte is before them, so that the flags of each part have
@@ -34,7 +34,7 @@ pub(super) struct Intake {
 
 /// A frame whose body comes.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenFrame {
     head: Head,
     /// Bytes of the body that are still to come.
     left: usize,
@@ -70,7 +70,7 @@ impl Intake {
         bytes: &[u8],
         message_bytes_max: usize,
         mut traffic: Option<&mut Traffic>,
-    ) -> Result<(Option<Item>, usize), Fault> {
+    ) -> Result<(Option<Item>, usize), ZmtpFault> {
         let mut used = 0;
         loop {
             let rest = bytes.get(used..).unwrap_or_default();
@@ -97,39 +97,39 @@ impl Intake {
     }
 
     /// Judges a frame by its head: what is too long is refused before any of it is kept.
-    fn admit(&mut self, head: Head, message_bytes_max: usize, encrypted: bool) -> Result<Open, Fault> {
+    fn admit(&mut self, head: Head, message_bytes_max: usize, encrypted: bool) -> Result<OpenFrame, ZmtpFault> {
         let size = usize::try_from(head.size).unwrap_or(usize::MAX);
         if encrypted {
-            // What it carries is known when it is decrypted; libzmq says MESSAGE in frames that are not commands.
+            // Its content is known when it is decrypted; libzmq says MESSAGE in frames that are not commands.
             if head.more {
-                return Err(Fault::BadFlags(frame::MORE));
+                return Err(ZmtpFault::BadFlags(frame::MORE));
             }
-            let carried = size.checked_sub(OVERHEAD).ok_or(Fault::UnexpectedMessage)?;
+            let carried = size.checked_sub(OVERHEAD).ok_or(ZmtpFault::UnexpectedMessage)?;
             if self.parts.is_empty() {
                 self.parts.push(0);
             }
             self.admit_part(carried, message_bytes_max.saturating_add(1))?;
             let sealed = Sealed { prefix: [0; OVERHEAD], have: 0, at: self.parts.len() };
-            return Ok(Open { head, left: size, sealed: Some(sealed) });
+            return Ok(OpenFrame { head, left: size, sealed: Some(sealed) });
         }
         if head.command {
             if size > limits::ZMTP_COMMAND_BYTES_MAX {
-                return Err(Fault::CommandTooLarge);
+                return Err(ZmtpFault::CommandTooLarge);
             }
         } else {
             self.admit_part(size, message_bytes_max)?;
         }
-        Ok(Open { head, left: size, sealed: None })
+        Ok(OpenFrame { head, left: size, sealed: None })
     }
 
-    const fn admit_part(&self, size: usize, message_bytes_max: usize) -> Result<(), Fault> {
+    const fn admit_part(&self, size: usize, message_bytes_max: usize) -> Result<(), ZmtpFault> {
         // Where parts end is kept in 32 bits.
         let most = if message_bytes_max > u32::MAX as usize { u32::MAX as usize } else { message_bytes_max };
         if self.parts.len().saturating_add(size) > most {
-            return Err(Fault::MessageTooLarge);
+            return Err(ZmtpFault::MessageTooLarge);
         }
-        if self.ends.len() >= limits::ZMTP_PARTS_MAX {
-            return Err(Fault::TooManyParts);
+        if self.ends.len() >= limits::ZMTP_FRAMES_MAX {
+            return Err(ZmtpFault::TooManyParts);
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Intake {
     }
 
     /// Takes what belongs to the body.
-    fn fill(&mut self, open: &mut Open, bytes: &[u8]) -> usize {
+    fn fill(&mut self, open: &mut OpenFrame, bytes: &[u8]) -> usize {
         let bytes = bytes.get(..open.left).unwrap_or(bytes);
         open.left -= bytes.len();
         let mut text = bytes;
@@ -171,7 +171,7 @@ impl Intake {
     }
 
     /// The body is whole.
-    fn close(&mut self, open: Open, traffic: Option<&mut Traffic>) -> Result<Option<Item>, Fault> {
+    fn close(&mut self, open: OpenFrame, traffic: Option<&mut Traffic>) -> Result<Option<Item>, ZmtpFault> {
         let Opened { more, command } = match (open.sealed, traffic) {
             (Some(sealed), Some(traffic)) => {
                 let opened = self.decrypt(sealed, traffic)?;
@@ -184,7 +184,7 @@ impl Intake {
         };
         if command {
             if self.command.len() > limits::ZMTP_COMMAND_BYTES_MAX {
-                return Err(Fault::CommandTooLarge);
+                return Err(ZmtpFault::CommandTooLarge);
             }
             return Ok(Some(Item::Command(std::mem::take(&mut self.command))));
         }
@@ -199,10 +199,10 @@ impl Intake {
 
     /// Decrypts a part where it is. Its flags are the first byte of its text: they take the place of the byte before the
     /// part for that long, so that nothing has to be moved.
-    fn decrypt(&mut self, sealed: Sealed, traffic: &mut Traffic) -> Result<Opened, Fault> {
+    fn decrypt(&mut self, sealed: Sealed, traffic: &mut Traffic) -> Result<Opened, ZmtpFault> {
         let [prefix @ .., flags] = &sealed.prefix;
         let prefix: &[u8; PREFIX_LEN] = prefix;
-        let text = sealed.at.checked_sub(1).and_then(|at| self.parts.get_mut(at..)).ok_or(Fault::BadBox)?;
+        let text = sealed.at.checked_sub(1).and_then(|at| self.parts.get_mut(at..)).ok_or(ZmtpFault::BadBox)?;
         let before = text.first().copied().unwrap_or_default();
         if let Some(first) = text.first_mut() {
             *first = *flags;

@@ -1,8 +1,8 @@
 //! The properties that each end says of itself in the handshake.
 
 use super::command::{put_short, short};
-use super::settings::{Ours, Settings};
-use super::{Fault, SocketType};
+use super::settings::{Ours, ZmtpSettings};
+use super::{SocketType, ZmtpFault};
 
 const SOCKET_TYPE: &[u8] = b"Socket-Type";
 const IDENTITY: &[u8] = b"Identity";
@@ -10,7 +10,7 @@ const IDENTITY: &[u8] = b"Identity";
 /// Bytes of an identity (37/ZMTP, The Identity Property).
 const IDENTITY_LEN_MAX: usize = 255;
 
-/// What the peer says of itself, and the type that this end has towards it.
+/// The peer's metadata, and the socket type of this end towards it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) ours: SocketType,
@@ -35,11 +35,11 @@ fn put(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads the properties of the peer, and finds the type of this end.
-pub(super) fn meet(bytes: &[u8], settings: &Settings) -> Result<Met, Fault> {
+pub(super) fn meet(bytes: &[u8], settings: &ZmtpSettings) -> Result<Met, ZmtpFault> {
     let (mut socket_type, mut identity) = (None, None);
     let mut rest = bytes;
     while !rest.is_empty() {
-        let (name, value, behind) = property(rest).ok_or(Fault::BadMetadata)?;
+        let (name, value, behind) = property(rest).ok_or(ZmtpFault::BadMetadata)?;
         rest = behind;
         let known = if name.eq_ignore_ascii_case(SOCKET_TYPE) {
             &mut socket_type
@@ -49,20 +49,20 @@ pub(super) fn meet(bytes: &[u8], settings: &Settings) -> Result<Met, Fault> {
             continue;
         };
         if known.replace(value).is_some() {
-            return Err(Fault::BadMetadata);
+            return Err(ZmtpFault::BadMetadata);
         }
     }
     let identity = identity.unwrap_or_default();
     if identity.len() > IDENTITY_LEN_MAX {
-        return Err(Fault::BadMetadata);
+        return Err(ZmtpFault::BadMetadata);
     }
-    let theirs = socket_type.and_then(SocketType::from_name).ok_or(Fault::UnknownSocketType)?;
+    let theirs = socket_type.and_then(SocketType::from_name).ok_or(ZmtpFault::UnknownSocketType)?;
     let ours = match settings.ours {
         Ours::Is(ours) => ours,
-        Ours::Counterpart => theirs.counterpart().ok_or(Fault::NoCounterpart(theirs))?,
+        Ours::Counterpart => theirs.counterpart().ok_or(ZmtpFault::NoCounterpart(theirs))?,
     };
     if !ours.talks_to(theirs) {
-        return Err(Fault::WrongSocketType { ours, theirs });
+        return Err(ZmtpFault::WrongSocketType { ours, theirs });
     }
     Ok(Met { ours, theirs, identity: identity.into() })
 }

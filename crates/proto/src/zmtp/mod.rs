@@ -1,6 +1,6 @@
 //! ZMTP 3.1, the protocol of ZeroMQ sockets, without its sockets.
 //!
-//! [`Session`] is one end of a connection: bytes go in, [`Step`]s come out, and bytes to write are appended to the
+//! [`ZmtpSession`] is one end of a connection: bytes go in, [`ZmtpStep`]s come out, and bytes to write are appended to the
 //! caller's buffer. It speaks with ZMTP 3.1 and 3.0 peers over the mechanisms NULL, PLAIN and CURVE, in both roles. Keys
 //! and randomness come from the caller. It never decides what a message is for: queues and topics are unknown here.
 //! `vectors/zmtp.txt` holds golden bytes of greetings, handshakes and frames.
@@ -20,9 +20,9 @@ mod settings;
 mod socket_type;
 mod z85;
 
-pub use fault::Fault;
+pub use fault::ZmtpFault;
 pub use greeting::{Mechanism, Version};
 pub use message::Message;
-pub use session::{Session, Step, encode};
-pub use settings::{Credentials, Ours, Peer, Security, Settings, User};
+pub use session::{ZmtpSession, ZmtpStep, encode};
+pub use settings::{Ours, Peer, Security, User, ZmtpCredentials, ZmtpSettings};
 pub use socket_type::SocketType;

@@ -1,7 +1,7 @@
 //! PLAIN: a user's name and password in clear text (24/ZMTP-PLAIN).
 
 use super::command::{self, put_short, short};
-use super::{Credentials, Fault};
+use super::{ZmtpCredentials, ZmtpFault};
 
 /// Appends HELLO.
 pub(super) fn encode_hello(user: &[u8], password: &[u8], out: &mut Vec<u8>) {
@@ -12,10 +12,10 @@ pub(super) fn encode_hello(user: &[u8], password: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads what HELLO shows.
-pub(super) fn read_hello(data: &[u8]) -> Result<Credentials, Fault> {
-    let (user, rest) = short(data).ok_or(Fault::BadCommand)?;
+pub(super) fn read_hello(data: &[u8]) -> Result<ZmtpCredentials, ZmtpFault> {
+    let (user, rest) = short(data).ok_or(ZmtpFault::BadCommand)?;
     match short(rest) {
-        Some((password, [])) => Ok(Credentials::Plain { user: user.into(), password: password.into() }),
-        _ => Err(Fault::BadCommand),
+        Some((password, [])) => Ok(ZmtpCredentials::Plain { user: user.into(), password: password.into() }),
+        _ => Err(ZmtpFault::BadCommand),
     }
 }

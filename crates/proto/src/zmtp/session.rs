@@ -10,21 +10,21 @@ use super::curve::traffic::{Opened, Traffic};
 use super::frame::{self, MORE};
 use super::handshake::{Handshake, Progress};
 use super::intake::{Intake, Item};
-use super::{Credentials, Fault, Message, Ours, Peer, Settings, SocketType, Version, greeting};
+use super::{Message, Ours, Peer, SocketType, Version, ZmtpCredentials, ZmtpFault, ZmtpSettings, greeting};
 use crate::model::{Mono, limits};
 
-/// What one look at the bytes gave.
+/// The result of one step over the bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ZmtpStep {
     /// Nothing until more bytes come; or, after [`Self::Asks`], until the owner has judged.
     NeedMore,
     /// A command was dealt with in here.
     Done,
-    /// A client shows who it is. [`Session::accept`] or [`Session::refuse`] is to follow before the next step.
-    Asks(Credentials),
+    /// A client shows who it is. [`ZmtpSession::accept`] or [`ZmtpSession::refuse`] is to follow before the next step.
+    Asks(ZmtpCredentials),
     /// The handshake is done: messages may go both ways.
     Handshaked(Peer),
-    /// A message.
+    /// A whole message came.
     Message(Message),
     /// The peer wants messages that begin with these bytes.
     Subscribe(Bytes),
@@ -32,16 +32,16 @@ pub enum Step {
     Cancel(Bytes),
 }
 
-enum State {
-    ExpectGreeting(Box<greeting::Begun>, Entropy),
+enum ZmtpState {
+    ExpectGreeting(Box<greeting::PartialGreeting>, Entropy),
     Handshake(Box<Handshake>, Version),
-    Open(Open),
+    Open(OpenConnection),
     /// Something was wrong: nothing is taken any more.
     Over,
 }
 
 /// The handshake is done.
-struct Open {
+struct OpenConnection {
     theirs: SocketType,
     version: Version,
     traffic: Option<Box<Traffic>>,
@@ -52,21 +52,21 @@ struct Open {
 }
 
 /// One end of a connection.
-pub struct Session {
-    settings: Arc<Settings>,
-    state: State,
+pub struct ZmtpSession {
+    settings: Arc<ZmtpSettings>,
+    state: ZmtpState,
     intake: Intake,
     began: Mono,
     heard: Mono,
 }
 
-impl Session {
+impl ZmtpSession {
     /// A connection that was made at `now`, by either end: appends the greeting. `entropy` is fresh random bytes.
     ///
     /// # Panics
     ///
     /// If the settings let a client of PLAIN or CURVE wait for the socket type of its peer.
-    pub fn begin(now: Mono, settings: Arc<Settings>, entropy: Entropy, out: &mut Vec<u8>) -> Self {
+    pub fn begin(now: Mono, settings: Arc<ZmtpSettings>, entropy: Entropy, out: &mut Vec<u8>) -> Self {
         let security = &settings.security;
         let is_client = !security.is_server() && security.mechanism() != super::Mechanism::Null;
         assert!(
@@ -74,13 +74,13 @@ impl Session {
             "a client says its properties first, so it has a socket type of its own"
         );
         greeting::encode(settings.version, security.mechanism(), security.is_server(), out);
-        let state = State::ExpectGreeting(Box::new(greeting::Begun::new()), entropy);
+        let state = ZmtpState::ExpectGreeting(Box::new(greeting::PartialGreeting::new()), entropy);
         Self { settings, state, intake: Intake::default(), began: now, heard: now }
     }
 
     /// True until the handshake is done.
     pub const fn greeting(&self) -> bool {
-        !matches!(self.state, State::Open(_))
+        !matches!(self.state, ZmtpState::Open(_))
     }
 
     /// Bytes came, or nothing was read on purpose: the peer lives.
@@ -99,53 +99,55 @@ impl Session {
     }
 
     /// Takes bytes until there is something to tell. Returns that, and how many bytes were used: all of them with
-    /// [`Step::NeedMore`], none while the owner has to judge.
+    /// [`ZmtpStep::NeedMore`], none while the owner has to judge.
     ///
     /// On a fault ERROR is in `out` if it may be said: write it and close.
-    pub fn step(&mut self, now: Mono, bytes: &[u8], out: &mut Vec<u8>) -> Result<(Step, usize), Fault> {
+    pub fn step(&mut self, now: Mono, bytes: &[u8], out: &mut Vec<u8>) -> Result<(ZmtpStep, usize), ZmtpFault> {
         if !bytes.is_empty() {
             self.heard = now;
         }
         self.take(now, bytes, out).inspect_err(|fault| self.fail(*fault, out))
     }
 
-    fn take(&mut self, now: Mono, bytes: &[u8], out: &mut Vec<u8>) -> Result<(Step, usize), Fault> {
+    fn take(&mut self, now: Mono, bytes: &[u8], out: &mut Vec<u8>) -> Result<(ZmtpStep, usize), ZmtpFault> {
         let open = match &mut self.state {
-            State::Over => return Ok((Step::NeedMore, bytes.len())),
-            State::ExpectGreeting(begun, _) => {
+            ZmtpState::Over => return Ok((ZmtpStep::NeedMore, bytes.len())),
+            ZmtpState::ExpectGreeting(begun, _) => {
                 let (used, greeting) = begun.take(bytes)?;
-                let Some(greeting) = greeting else { return Ok((Step::NeedMore, used)) };
+                let Some(greeting) = greeting else { return Ok((ZmtpStep::NeedMore, used)) };
                 let security = &self.settings.security;
                 greeting.check(security.mechanism(), security.is_server())?;
                 let version = greeting.version.min(self.settings.version);
-                if let State::ExpectGreeting(_, entropy) = std::mem::replace(&mut self.state, State::Over) {
+                if let ZmtpState::ExpectGreeting(_, entropy) = std::mem::replace(&mut self.state, ZmtpState::Over) {
                     let handshake = Handshake::begin(&self.settings, entropy, out);
-                    self.state = State::Handshake(Box::new(handshake), version);
+                    self.state = ZmtpState::Handshake(Box::new(handshake), version);
                 }
-                return Ok((Step::Done, used));
+                return Ok((ZmtpStep::Done, used));
             }
-            State::Handshake(handshake, _) if handshake.expects_verdict() => return Ok((Step::NeedMore, 0)),
-            State::Handshake(..) => None,
-            State::Open(open) => Some(open),
+            ZmtpState::Handshake(handshake, _) if handshake.expects_verdict() => return Ok((ZmtpStep::NeedMore, 0)),
+            ZmtpState::Handshake(..) => None,
+            ZmtpState::Open(open) => Some(open),
         };
         let greets = open.is_none();
         // No message may come before the handshake is done, so none may take memory.
         let bytes_max = if greets { 0 } else { self.settings.message_bytes_max };
         let traffic = open.and_then(|open| open.traffic.as_deref_mut());
         let (item, used) = self.intake.take(bytes, bytes_max, traffic).map_err(|fault| match fault {
-            Fault::MessageTooLarge if greets => Fault::UnexpectedMessage,
+            ZmtpFault::MessageTooLarge if greets => ZmtpFault::UnexpectedMessage,
             fault => fault,
         })?;
         let step = match item {
-            None => Step::NeedMore,
+            None => ZmtpStep::NeedMore,
             Some(Item::Message(message)) => self.take_message(message)?,
             Some(Item::Command(body)) => self.take_command(now, &body, out)?,
         };
         Ok((step, used))
     }
 
-    fn take_message(&self, message: Message) -> Result<Step, Fault> {
-        let State::Open(Open { theirs, .. }) = &self.state else { return Err(Fault::UnexpectedMessage) };
+    fn take_message(&self, message: Message) -> Result<ZmtpStep, ZmtpFault> {
+        let ZmtpState::Open(OpenConnection { theirs, .. }) = &self.state else {
+            return Err(ZmtpFault::UnexpectedMessage);
+        };
         // Before 3.1 subscriptions are messages, and later peers may say them so too.
         if theirs.subscribes()
             && message.part_count() == 1
@@ -153,72 +155,72 @@ impl Session {
         {
             check_subscription(message.body().len())?;
             let prefix = message.body().slice(1..);
-            return Ok(if *first == 1 { Step::Subscribe(prefix) } else { Step::Cancel(prefix) });
+            return Ok(if *first == 1 { ZmtpStep::Subscribe(prefix) } else { ZmtpStep::Cancel(prefix) });
         }
         if !theirs.sends() {
-            return Err(Fault::NotASender(*theirs));
+            return Err(ZmtpFault::NotASender(*theirs));
         }
-        Ok(Step::Message(message))
+        Ok(ZmtpStep::Message(message))
     }
 
-    fn take_command(&mut self, now: Mono, body: &[u8], out: &mut Vec<u8>) -> Result<Step, Fault> {
+    fn take_command(&mut self, now: Mono, body: &[u8], out: &mut Vec<u8>) -> Result<ZmtpStep, ZmtpFault> {
         let command = Command::read(body)?;
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Handshake(handshake, version) => {
+        match std::mem::replace(&mut self.state, ZmtpState::Over) {
+            ZmtpState::Handshake(handshake, version) => {
                 let progress = handshake.take(&self.settings, version, command, out)?;
                 Ok(self.follow(now, version, progress))
             }
-            State::Open(mut open) => {
+            ZmtpState::Open(mut open) => {
                 let step = open.take(command, out);
-                self.state = State::Open(open);
+                self.state = ZmtpState::Open(open);
                 step
             }
-            State::ExpectGreeting(..) | State::Over => Ok(Step::Done),
+            ZmtpState::ExpectGreeting(..) | ZmtpState::Over => Ok(ZmtpStep::Done),
         }
     }
 
-    fn follow(&mut self, now: Mono, version: Version, progress: Progress) -> Step {
+    fn follow(&mut self, now: Mono, version: Version, progress: Progress) -> ZmtpStep {
         match progress {
             Progress::Next(handshake) => {
-                self.state = State::Handshake(Box::new(handshake), version);
-                Step::Done
+                self.state = ZmtpState::Handshake(Box::new(handshake), version);
+                ZmtpStep::Done
             }
             Progress::Asks(handshake, credentials) => {
-                self.state = State::Handshake(Box::new(handshake), version);
-                Step::Asks(credentials)
+                self.state = ZmtpState::Handshake(Box::new(handshake), version);
+                ZmtpStep::Asks(credentials)
             }
             Progress::Done(peer, traffic) => {
                 let Peer { socket_type: theirs, version, .. } = peer;
-                self.state = State::Open(Open { theirs, version, traffic, pinged: now, ttl_ms: 0 });
-                Step::Handshaked(peer)
+                self.state = ZmtpState::Open(OpenConnection { theirs, version, traffic, pinged: now, ttl_ms: 0 });
+                ZmtpStep::Handshaked(peer)
             }
         }
     }
 
-    /// The owner accepts what the client showed. [`Step::Done`]: the handshake goes on. Without a question nothing happens.
-    pub fn accept(&mut self, now: Mono, out: &mut Vec<u8>) -> Step {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Handshake(handshake, version) => {
+    /// The owner accepts what the client showed. [`ZmtpStep::Done`]: the handshake goes on. Without a question nothing happens.
+    pub fn accept(&mut self, now: Mono, out: &mut Vec<u8>) -> ZmtpStep {
+        match std::mem::replace(&mut self.state, ZmtpState::Over) {
+            ZmtpState::Handshake(handshake, version) => {
                 let progress = handshake.accept(&self.settings, version, out);
                 self.follow(now, version, progress)
             }
             other => {
                 self.state = other;
-                Step::Done
+                ZmtpStep::Done
             }
         }
     }
 
     /// The owner refuses it: appends ERROR. Write it and close.
-    pub fn refuse(&mut self, out: &mut Vec<u8>) -> Fault {
-        self.fail(Fault::Refused, out);
-        Fault::Refused
+    pub fn refuse(&mut self, out: &mut Vec<u8>) -> ZmtpFault {
+        self.fail(ZmtpFault::Refused, out);
+        ZmtpFault::Refused
     }
 
-    fn fail(&mut self, fault: Fault, out: &mut Vec<u8>) {
+    fn fail(&mut self, fault: ZmtpFault, out: &mut Vec<u8>) {
         // ERROR belongs to the handshake.
-        let state = std::mem::replace(&mut self.state, State::Over);
-        let handshakes = matches!(state, State::Handshake(..) | State::Over);
+        let state = std::mem::replace(&mut self.state, ZmtpState::Over);
+        let handshakes = matches!(state, ZmtpState::Handshake(..) | ZmtpState::Over);
         if handshakes && let Some(reason) = fault.reason() {
             command::encode_error(reason, out);
         }
@@ -228,29 +230,31 @@ impl Session {
     /// When [`Self::handle_timeout`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
         match &self.state {
-            State::ExpectGreeting(..) | State::Handshake(..) => Some(self.began.plus_millis(limits::GREETING_MS_MAX)),
-            State::Open(open) => self.silent_at(open).into_iter().chain(self.ping_at(open)).min(),
-            State::Over => None,
+            ZmtpState::ExpectGreeting(..) | ZmtpState::Handshake(..) => {
+                Some(self.began.plus_millis(limits::GREETING_MS_MAX))
+            }
+            ZmtpState::Open(open) => self.silent_at(open).into_iter().chain(self.ping_at(open)).min(),
+            ZmtpState::Over => None,
         }
     }
 
     /// Something may be due: appends PING, or says why the peer is given up.
-    pub fn handle_timeout(&mut self, now: Mono, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub fn handle_timeout(&mut self, now: Mono, out: &mut Vec<u8>) -> Result<(), ZmtpFault> {
         let fault = match &self.state {
-            State::Over => return Ok(()),
-            State::ExpectGreeting(..) | State::Handshake(..) => {
-                (now >= self.began.plus_millis(limits::GREETING_MS_MAX)).then_some(Fault::HandshakeTimeout)
+            ZmtpState::Over => return Ok(()),
+            ZmtpState::ExpectGreeting(..) | ZmtpState::Handshake(..) => {
+                (now >= self.began.plus_millis(limits::GREETING_MS_MAX)).then_some(ZmtpFault::HandshakeTimeout)
             }
-            State::Open(open) => self.silent_at(open).filter(|at| now >= *at).map(|_| Fault::PeerSilent),
+            ZmtpState::Open(open) => self.silent_at(open).filter(|at| now >= *at).map(|_| ZmtpFault::PeerSilent),
         };
         if let Some(fault) = fault {
             self.fail(fault, out);
             return Err(fault);
         }
-        let State::Open(open) = &self.state else { return Ok(()) };
+        let ZmtpState::Open(open) = &self.state else { return Ok(()) };
         if self.ping_at(open).is_some_and(|at| now >= at) {
             let ttl_tenths = u16::try_from(self.silence_ms() / 100).unwrap_or(u16::MAX);
-            if let State::Open(open) = &mut self.state {
+            if let ZmtpState::Open(open) = &mut self.state {
                 open.pinged = now;
                 open.say_command("PING", &ttl_tenths.to_be_bytes(), out);
             }
@@ -264,15 +268,15 @@ impl Session {
     }
 
     /// Peers that speak 3.0 do not know PING.
-    fn pings(&self, open: &Open) -> bool {
+    fn pings(&self, open: &OpenConnection) -> bool {
         self.settings.ping_ms > 0 && open.version == Version::V3_1
     }
 
-    fn ping_at(&self, open: &Open) -> Option<Mono> {
+    fn ping_at(&self, open: &OpenConnection) -> Option<Mono> {
         self.pings(open).then(|| open.pinged.plus_millis(self.settings.ping_ms.into()))
     }
 
-    fn silent_at(&self, open: &Open) -> Option<Mono> {
+    fn silent_at(&self, open: &OpenConnection) -> Option<Mono> {
         let own = self.pings(open).then(|| self.silence_ms());
         let wanted = (open.ttl_ms > 0).then_some(open.ttl_ms);
         own.into_iter().chain(wanted).min().map(|silence_ms| self.heard.plus_millis(silence_ms))
@@ -280,7 +284,7 @@ impl Session {
 
     /// Appends a message of these parts, at least one. False, and nothing is appended, before the handshake is done.
     pub fn send<'a>(&mut self, parts: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
-        let State::Open(open) = &mut self.state else { return false };
+        let ZmtpState::Open(open) = &mut self.state else { return false };
         let mut parts = parts.into_iter().peekable();
         while let Some(part) = parts.next() {
             let more = parts.peek().is_some();
@@ -294,7 +298,7 @@ impl Session {
 
     /// Appends messages that [`encode`] made: what goes to many is encoded once. False before the handshake is done.
     pub fn send_encoded(&mut self, encoded: &[u8], out: &mut Vec<u8>) -> bool {
-        let State::Open(open) = &mut self.state else { return false };
+        let ZmtpState::Open(open) = &mut self.state else { return false };
         let Some(traffic) = &mut open.traffic else {
             out.extend_from_slice(encoded);
             return true;
@@ -321,17 +325,17 @@ impl Session {
 
     fn say_subscription(&mut self, name: &str, first: u8, prefix: &[u8], out: &mut Vec<u8>) -> bool {
         match &mut self.state {
-            State::Open(open) if open.version == Version::V3_1 => {
+            ZmtpState::Open(open) if open.version == Version::V3_1 => {
                 open.say_command(name, prefix, out);
                 true
             }
-            State::Open(_) => self.send([&[&[first], prefix].concat()[..]], out),
+            ZmtpState::Open(_) => self.send([&[&[first], prefix].concat()[..]], out),
             _ => false,
         }
     }
 }
 
-/// Appends a message of these parts as it is without encryption, for [`Session::send_encoded`].
+/// Appends a message of these parts as it is without encryption, for [`ZmtpSession::send_encoded`].
 pub fn encode<'a>(parts: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let mut parts = parts.into_iter().peekable();
     while let Some(part) = parts.next() {
@@ -344,26 +348,26 @@ fn encode_part(part: &[u8], more: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(part);
 }
 
-impl Open {
-    fn take(&mut self, command: Command<'_>, out: &mut Vec<u8>) -> Result<Step, Fault> {
+impl OpenConnection {
+    fn take(&mut self, command: Command<'_>, out: &mut Vec<u8>) -> Result<ZmtpStep, ZmtpFault> {
         Ok(match command {
             Command::Ping { ttl_tenths, context } => {
                 self.ttl_ms = u64::from(ttl_tenths) * 100;
                 self.say_command("PONG", context, out);
-                Step::Done
+                ZmtpStep::Done
             }
             Command::Subscribe(prefix) | Command::Cancel(prefix) => {
                 if !self.theirs.subscribes() {
-                    return Err(Fault::NotASubscriber(self.theirs));
+                    return Err(ZmtpFault::NotASubscriber(self.theirs));
                 }
                 let wants = matches!(command, Command::Subscribe(_));
                 let prefix = Bytes::copy_from_slice(prefix);
-                if wants { Step::Subscribe(prefix) } else { Step::Cancel(prefix) }
+                if wants { ZmtpStep::Subscribe(prefix) } else { ZmtpStep::Cancel(prefix) }
             }
-            Command::Pong | Command::Unknown => Step::Done,
-            Command::Error => return Err(Fault::RefusedByPeer),
+            Command::Pong | Command::Unknown => ZmtpStep::Done,
+            Command::Error => return Err(ZmtpFault::RefusedByPeer),
             Command::Hello(_) | Command::Welcome(_) | Command::Initiate(_) | Command::Ready(_) => {
-                return Err(Fault::UnexpectedCommand);
+                return Err(ZmtpFault::UnexpectedCommand);
             }
         })
     }
@@ -377,6 +381,6 @@ impl Open {
 }
 
 /// A subscription is as long as a command may be, in whichever form it comes.
-const fn check_subscription(bytes: usize) -> Result<(), Fault> {
-    if bytes > limits::ZMTP_COMMAND_BYTES_MAX { Err(Fault::CommandTooLarge) } else { Ok(()) }
+const fn check_subscription(bytes: usize) -> Result<(), ZmtpFault> {
+    if bytes > limits::ZMTP_COMMAND_BYTES_MAX { Err(ZmtpFault::CommandTooLarge) } else { Ok(()) }
 }

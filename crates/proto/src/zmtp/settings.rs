@@ -1,4 +1,4 @@
-//! What the owner of a connection sets, and what it is told of the peer.
+//! Settings of a connection, and facts about its peer.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::model::limits;
 
 /// How a connection behaves. One value serves all connections of an endpoint.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ZmtpSettings {
     /// The socket type of this end.
     pub ours: Ours,
     /// The identity of this end, at most 255 bytes. Empty: the peer chooses one.
@@ -23,7 +23,7 @@ pub struct Settings {
     pub ping_ms: u32,
 }
 
-impl Settings {
+impl ZmtpSettings {
     /// A connection without security, with the limits and heartbeat that a broker has where nothing else is set.
     pub fn new(ours: Ours, message_bytes_max: usize) -> Self {
         Self {
@@ -95,9 +95,9 @@ impl fmt::Debug for Security {
     }
 }
 
-/// What a client shows. The owner accepts or refuses it.
+/// The credentials of a client. The owner accepts or refuses them.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Credentials {
+pub enum ZmtpCredentials {
     /// PLAIN.
     Plain {
         /// The user's name: any bytes.
@@ -113,7 +113,7 @@ pub enum Credentials {
 }
 
 /// Passwords are not shown.
-impl fmt::Debug for Credentials {
+impl fmt::Debug for ZmtpCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain { user, .. } => write!(f, "user {}", user.escape_ascii()),
@@ -122,7 +122,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Who the peer is, as far as its mechanism shows.
+/// The authenticated user of the peer, as far as its mechanism shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
     /// NULL, or the server of a mechanism that this end has dialled.
@@ -142,7 +142,7 @@ pub struct Peer {
     pub ours: SocketType,
     /// The identity that the peer gave itself; empty if it gave none.
     pub identity: Box<[u8]>,
-    /// Who it is.
+    /// The user.
     pub user: User,
     /// The version that both speak.
     pub version: Version,

@@ -2,23 +2,23 @@
 
 use proptest::prelude::*;
 use turno_proto::foreman::{
-    BadBody, CloseReason, Counts, ErrorCode, Frame, Hello, Kind, Role, Running, StatusUpdate, Stop, Task, TaskPair,
-    decode, encode, split,
+    BadBody, CloseReason, Counts, ErrorCode, ForemanFrame, ForemanKind, Hello, Role, Running, StatusUpdate, Stop, Task,
+    TaskPair, decode, encode, split,
 };
 use turno_proto::model::limits;
 
-fn written(frame: &Frame) -> Vec<u8> {
+fn written(frame: &ForemanFrame) -> Vec<u8> {
     let mut out = Vec::new();
     encode(frame, &mut out);
     out
 }
 
-fn read(bytes: &[u8]) -> Result<Frame, BadBody> {
+fn read(bytes: &[u8]) -> Result<ForemanFrame, BadBody> {
     decode(&split(bytes, usize::MAX).expect("a sound header").expect("a whole frame"))
 }
 
 /// A frame with that body.
-pub(crate) fn framed(kind: Kind, seq: u32, body: &[u8]) -> Vec<u8> {
+pub(crate) fn framed(kind: ForemanKind, seq: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).expect("a small body");
     let mut bytes = vec![0x47, 0xC0, kind.number(), 0];
     bytes.extend_from_slice(&seq.to_le_bytes());
@@ -31,15 +31,15 @@ pub(crate) fn framed(kind: Kind, seq: u32, body: &[u8]) -> Vec<u8> {
 /// The eight types, their numbers, and who sends them. 0 and 6 are not among them. Proves S4.1 and S4.3.
 #[test]
 fn the_types() {
-    let numbers: Vec<(u8, &str)> = Kind::ALL.iter().map(|kind| (kind.number(), kind.name())).collect();
+    let numbers: Vec<(u8, &str)> = ForemanKind::ALL.iter().map(|kind| (kind.number(), kind.name())).collect();
     let known =
         [(1, "OK"), (2, "HELLO"), (3, "JOB"), (4, "UPDATE"), (5, "CANCEL"), (7, "STOP"), (8, "ERROR"), (9, "RESET")];
     assert_eq!(numbers, known);
     for number in 0..=u8::MAX {
-        let found = Kind::from_number(number).map(Kind::number);
+        let found = ForemanKind::from_number(number).map(ForemanKind::number);
         assert_eq!(found, known.iter().map(|(known, _)| *known).find(|known| *known == number));
     }
-    let sent_by = |role| Kind::ALL.iter().filter(|kind| kind.is_sent_by(role)).map(|kind| kind.name()).collect();
+    let sent_by = |role| ForemanKind::ALL.iter().filter(|kind| kind.is_sent_by(role)).map(|kind| kind.name()).collect();
     let (worker, foreman): (Vec<_>, Vec<_>) = (sent_by(Role::Worker), sent_by(Role::Foreman));
     assert_eq!(worker, ["OK", "HELLO", "UPDATE", "ERROR", "RESET"]);
     assert_eq!(foreman, ["OK", "JOB", "CANCEL", "STOP", "ERROR", "RESET"]);
@@ -51,7 +51,7 @@ fn the_types() {
 fn the_header() {
     let counts = Counts { nrun: 0x0102, nproc: 0x0304 };
     assert_eq!(counts.to_word(), 0x0304_0102);
-    let bytes = written(&Frame::Ok { seq: 0x0A0B_0C0D, counts });
+    let bytes = written(&ForemanFrame::Ok { seq: 0x0A0B_0C0D, counts });
     assert_eq!(bytes, [0x47, 0xC0, 1, 0, 0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0, 0, 0x02, 0x01, 0x04, 0x03]);
 }
 
@@ -62,7 +62,7 @@ fn what_has_no_meaning_is_ignored() {
         let mut bytes = written(&frame);
         assert_eq!(&bytes[8..12], [0; 4]);
         bytes[8..12].copy_from_slice(&[1, 2, 3, 4]);
-        if frame.kind() != Kind::Error {
+        if frame.kind() != ForemanKind::Error {
             assert_eq!(bytes[3], 0);
             bytes[3] = 99;
         }
@@ -77,11 +77,12 @@ fn which_types_have_a_body() {
     for frame in samples() {
         let bytes = written(&frame);
         let arg0 = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes"));
-        let has_body = matches!(frame.kind(), Kind::Hello | Kind::Job | Kind::Update | Kind::Cancel);
+        let has_body =
+            matches!(frame.kind(), ForemanKind::Hello | ForemanKind::Job | ForemanKind::Update | ForemanKind::Cancel);
         assert_eq!(frame.kind().has_body(), has_body);
         assert_eq!(bytes.len(), if has_body { 16 + usize::try_from(arg0).expect("small") } else { 16 });
     }
-    let stop = Frame::Stop { seq: 1, stop: Stop::Immediate };
+    let stop = ForemanFrame::Stop { seq: 1, stop: Stop::Immediate };
     assert_eq!(split(&written(&stop), 0).map(|piece| piece.map(|piece| piece.used)), Ok(Some(16)));
 }
 
@@ -91,11 +92,11 @@ fn what_ends_a_connection() {
     assert_eq!(split(b"GET / HTTP/1.1\r\n", 99), Err(CloseReason::BadMagic));
     assert_eq!(split(b"P", 99), Err(CloseReason::BadMagic), "at its first byte");
     for number in [0, 6, 10, 16, 255] {
-        let mut bytes = written(&Frame::Reset { seq: 0, last: 0 });
+        let mut bytes = written(&ForemanFrame::Reset { seq: 0, last: 0 });
         bytes[2] = number;
         assert_eq!(split(&bytes, 99), Err(CloseReason::UnknownType(number)));
     }
-    let mut bytes = framed(Kind::Job, 1, &[]);
+    let mut bytes = framed(ForemanKind::Job, 1, &[]);
     bytes[12..16].copy_from_slice(&(16 * 1024 * 1024_u32).to_le_bytes());
     assert_eq!(split(&bytes, limits::FOREMAN_BODY_BYTES_MAX), Ok(None), "the longest body is waited for");
     bytes[12] = 1;
@@ -119,7 +120,7 @@ fn error_codes() {
     for number in 0..=u8::MAX {
         let code = ErrorCode::from_number(number);
         assert_eq!(code.number(), number);
-        let bytes = written(&Frame::Error { seq: 3, code, arg0: 0x0102_0304 });
+        let bytes = written(&ForemanFrame::Error { seq: 3, code, arg0: 0x0102_0304 });
         assert_eq!((bytes[2], bytes[3], &bytes[12..]), (8, number, &[4, 3, 2, 1][..]));
     }
 }
@@ -137,9 +138,9 @@ fn one_pair_or_many() {
         (&list[..], vec![expected(Some(1)), expected(None)]),
         (b"\x90", vec![]),
     ] {
-        assert_eq!(read(&framed(Kind::Cancel, 1, body)), Ok(Frame::Cancel { seq: 1, pairs }));
+        assert_eq!(read(&framed(ForemanKind::Cancel, 1, body)), Ok(ForemanFrame::Cancel { seq: 1, pairs }));
     }
-    assert_eq!(read(&framed(Kind::Cancel, 1, b"\x82\xa5JobId\x07\xa4Task\xfe")), Err(BadBody));
+    assert_eq!(read(&framed(ForemanKind::Cancel, 1, b"\x82\xa5JobId\x07\xa4Task\xfe")), Err(BadBody));
 }
 
 /// Unknown keys are ignored, missing ones have their defaults, nil counts as missing, and a state may be a number.
@@ -147,25 +148,28 @@ fn one_pair_or_many() {
 fn bodies_of_other_writers() {
     let body = b"\x91\x87\xa4Task\x01\xa5JobId\x02\xa6Secret\x93\x01\xc0\x80\xa4Name\xc0\xa6Status\x02\xa5Procs\x00\xa4Argv\xc0";
     let task = Task { task: 1, job: 2, status: "2".into(), ..Task::default() };
-    assert_eq!(read(&framed(Kind::Job, 1, body)), Ok(Frame::Job { seq: 1, tasks: vec![task] }));
+    assert_eq!(read(&framed(ForemanKind::Job, 1, body)), Ok(ForemanFrame::Job { seq: 1, tasks: vec![task] }));
     let hello = Hello { num_procs: 4, ..Hello::default() };
     for body in [&b"\x81\xa8NumProcs\x04"[..], b"\x82\xa8NumProcs\x04\xa7Running\xc0"] {
-        assert_eq!(read(&framed(Kind::Hello, 0, body)), Ok(Frame::Hello { seq: 0, hello: Some(hello.clone()) }));
+        assert_eq!(
+            read(&framed(ForemanKind::Hello, 0, body)),
+            Ok(ForemanFrame::Hello { seq: 0, hello: Some(hello.clone()) })
+        );
     }
-    assert_eq!(read(&framed(Kind::Job, 1, b"\xc0")), Ok(Frame::Job { seq: 1, tasks: vec![] }));
+    assert_eq!(read(&framed(ForemanKind::Job, 1, b"\xc0")), Ok(ForemanFrame::Job { seq: 1, tasks: vec![] }));
 }
 
-fn samples() -> Vec<Frame> {
+fn samples() -> Vec<ForemanFrame> {
     vec![
-        Frame::Ok { seq: 2, counts: Counts { nrun: 1, nproc: 2 } },
-        Frame::Hello { seq: 0, hello: None },
-        Frame::Hello { seq: 0, hello: Some(Hello { num_procs: 1, ..Hello::default() }) },
-        Frame::Job { seq: 1, tasks: vec![Task::default()] },
-        Frame::Update { seq: 4, update: StatusUpdate::default() },
-        Frame::Cancel { seq: 3, pairs: vec![TaskPair { job: 1, task: None }] },
-        Frame::Stop { seq: 5, stop: Stop::All },
-        Frame::Error { seq: 7, code: ErrorCode::NoProcs, arg0: 9 },
-        Frame::Reset { seq: 8, last: 7 },
+        ForemanFrame::Ok { seq: 2, counts: Counts { nrun: 1, nproc: 2 } },
+        ForemanFrame::Hello { seq: 0, hello: None },
+        ForemanFrame::Hello { seq: 0, hello: Some(Hello { num_procs: 1, ..Hello::default() }) },
+        ForemanFrame::Job { seq: 1, tasks: vec![Task::default()] },
+        ForemanFrame::Update { seq: 4, update: StatusUpdate::default() },
+        ForemanFrame::Cancel { seq: 3, pairs: vec![TaskPair { job: 1, task: None }] },
+        ForemanFrame::Stop { seq: 5, stop: Stop::All },
+        ForemanFrame::Error { seq: 7, code: ErrorCode::NoProcs, arg0: 9 },
+        ForemanFrame::Reset { seq: 8, last: 7 },
     ]
 }
 
@@ -203,21 +207,22 @@ fn any_update() -> impl Strategy<Value = StatusUpdate> {
     })
 }
 
-fn any_frame() -> impl Strategy<Value = Frame> {
+fn any_frame() -> impl Strategy<Value = ForemanFrame> {
     let pair = any::<(u64, Option<u32>)>().prop_map(|(job, task)| TaskPair { job, task });
     prop_oneof![
-        any::<(u32, u32)>().prop_map(|(seq, word)| Frame::Ok { seq, counts: Counts::from_word(word) }),
-        (any::<u32>(), prop::option::of(any_hello())).prop_map(|(seq, hello)| Frame::Hello { seq, hello }),
-        (any::<u32>(), prop::collection::vec(any_task(), 0..4)).prop_map(|(seq, tasks)| Frame::Job { seq, tasks }),
-        (any::<u32>(), any_update()).prop_map(|(seq, update)| Frame::Update { seq, update }),
-        (any::<u32>(), prop::collection::vec(pair, 0..4)).prop_map(|(seq, pairs)| Frame::Cancel { seq, pairs }),
-        any::<(u32, u32)>().prop_map(|(seq, word)| Frame::Stop { seq, stop: Stop::from_word(word) }),
-        any::<(u32, u8, u32)>().prop_map(|(seq, code, arg0)| Frame::Error {
+        any::<(u32, u32)>().prop_map(|(seq, word)| ForemanFrame::Ok { seq, counts: Counts::from_word(word) }),
+        (any::<u32>(), prop::option::of(any_hello())).prop_map(|(seq, hello)| ForemanFrame::Hello { seq, hello }),
+        (any::<u32>(), prop::collection::vec(any_task(), 0..4))
+            .prop_map(|(seq, tasks)| ForemanFrame::Job { seq, tasks }),
+        (any::<u32>(), any_update()).prop_map(|(seq, update)| ForemanFrame::Update { seq, update }),
+        (any::<u32>(), prop::collection::vec(pair, 0..4)).prop_map(|(seq, pairs)| ForemanFrame::Cancel { seq, pairs }),
+        any::<(u32, u32)>().prop_map(|(seq, word)| ForemanFrame::Stop { seq, stop: Stop::from_word(word) }),
+        any::<(u32, u8, u32)>().prop_map(|(seq, code, arg0)| ForemanFrame::Error {
             seq,
             code: ErrorCode::from_number(code),
             arg0
         }),
-        any::<(u32, u32)>().prop_map(|(seq, last)| Frame::Reset { seq, last }),
+        any::<(u32, u32)>().prop_map(|(seq, last)| ForemanFrame::Reset { seq, last }),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! `docs/reference/protocol/job-worker.md` says what the code does: numbers, names, limits and bytes.
 
-use turno_proto::foreman::{ErrorCode, Kind, Role};
+use turno_proto::foreman::{ErrorCode, ForemanKind, Role};
 use turno_proto::model::limits;
 
 use crate::page::{assert_dumps, assert_rows_begin, number};
@@ -10,7 +10,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/reference/protocol/job-wor
 
 #[test]
 fn every_type_is_in_its_table() {
-    let row = |kind: &Kind| {
+    let row = |kind: &ForemanKind| {
         let by = match (kind.is_sent_by(Role::Worker), kind.is_sent_by(Role::Foreman)) {
             (true, true) => "both",
             (true, false) => "worker",
@@ -19,7 +19,7 @@ fn every_type_is_in_its_table() {
         let arg0 = if kind.has_body() { " length |" } else { "" };
         format!("| {} | {} | {by} |{arg0}", kind.number(), kind.name())
     };
-    assert_rows_begin(DOCUMENT, "| number | name | sent by |", &Kind::ALL.iter().map(row).collect::<Vec<_>>());
+    assert_rows_begin(DOCUMENT, "| number | name | sent by |", &ForemanKind::ALL.iter().map(row).collect::<Vec<_>>());
 }
 
 #[test]

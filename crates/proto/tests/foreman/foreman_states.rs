@@ -1,13 +1,13 @@
 //! The foreman's table of states, row by row.
 
 use turno_proto::foreman::{
-    Answer, CloseReason, Counts, ErrorCode, Foreman, ForemanEvent, ForemanState, Frame, Hello, Kind, Note, Outcome,
-    RequestId, Running, Settings, StatusUpdate, Stop, TaskPair,
+    CloseReason, Counts, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings,
+    ForemanState, Hello, Note, Outcome, RequestId, Running, StatusUpdate, Stop, TaskPair,
 };
 
 use crate::script::{ForemanSeat, JOB, error, hello, job, ok, ticket, update, update_of};
 
-fn answered(id: u64, kind: Kind, outcome: Outcome) -> ForemanEvent {
+fn answered(id: u64, kind: ForemanKind, outcome: Outcome) -> ForemanEvent {
     ForemanEvent::Answered { id: RequestId(id), kind, outcome }
 }
 
@@ -15,7 +15,7 @@ const fn counts(nrun: u16, nproc: u16) -> Counts {
     Counts { nrun, nproc }
 }
 
-fn stop(seat: &mut ForemanSeat, id: u64, arg0: u32) -> (Vec<Frame>, Vec<ForemanEvent>) {
+fn stop(seat: &mut ForemanSeat, id: u64, arg0: u32) -> (Vec<ForemanFrame>, Vec<ForemanEvent>) {
     seat.does(|foreman, now| foreman.stop(now, RequestId(id), Stop::from_word(arg0)))
 }
 
@@ -23,28 +23,28 @@ fn stop(seat: &mut ForemanSeat, id: u64, arg0: u32) -> (Vec<Frame>, Vec<ForemanE
 /// answered by nobody. Proves S4.48, S4.49, S4.70 and S4.81.
 #[test]
 fn the_greeting() {
-    assert_eq!(Foreman::new(Settings::default()).state(), ForemanState::Init0);
-    let mut seat = ForemanSeat::foreman(Settings::default());
+    assert_eq!(Foreman::new(ForemanSettings::default()).state(), ForemanState::Init0);
+    let mut seat = ForemanSeat::foreman(ForemanSettings::default());
     assert_eq!(seat.end.state(), ForemanState::Init1);
     let running = vec![Running { task: 1, job: JOB, attempt: 2, procs: 3 }];
     let said = Hello { num_procs: 8, running, name: "w1".into(), id: "w1-1".into(), ..Hello::default() };
-    let (frames, events) = seat.hears(&Frame::Hello { seq: 0, hello: Some(said.clone()) });
+    let (frames, events) = seat.hears(&ForemanFrame::Hello { seq: 0, hello: Some(said.clone()) });
     let ticket = ticket(&events);
     assert_eq!((frames, events), (vec![], vec![ForemanEvent::Hello { ticket, hello: Some(said), again: false }]));
     assert_eq!((seat.end.state(), seat.end.counts()), (ForemanState::Init2, counts(3, 5)));
-    assert_eq!(seat.answers(ticket, Answer::Ok), (vec![ok(0, 3, 5)], vec![ForemanEvent::Ready { room: 5 }]));
+    assert_eq!(seat.answers(ticket, ForemanAnswer::Ok), (vec![ok(0, 3, 5)], vec![ForemanEvent::Ready { room: 5 }]));
     assert_eq!(seat.end.state(), ForemanState::Loop0);
-    assert!(!seat.end.answer(seat.now, ticket, Answer::Ok), "a ticket is good for one answer");
+    assert!(!seat.end.answer(seat.now, ticket, ForemanAnswer::Ok), "a ticket is good for one answer");
 }
 
 /// SV_INIT1 on OK(n): the old greeting, nothing runs; n may stand in either half. Proves S4.48, S4.70 and S4.81.
 #[test]
 fn the_old_greeting() {
     for frame in [ok(0, 0, 6), ok(0, 6, 0)] {
-        let mut seat = ForemanSeat::foreman(Settings::default());
+        let mut seat = ForemanSeat::foreman(ForemanSettings::default());
         let events = seat.hears(&frame).1;
         assert_eq!(seat.end.state(), ForemanState::Init2);
-        assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(0, 0, 6)]);
+        assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(0, 0, 6)]);
         assert_eq!(seat.offers(1, &[1]).0, [job(1, &[1])]);
     }
 }
@@ -53,10 +53,10 @@ fn the_old_greeting() {
 #[test]
 fn a_hello_without_a_body() {
     for (registered, room) in [(None, 0), (Some(6), 6)] {
-        let mut seat = ForemanSeat::foreman(Settings::default());
-        let events = seat.hears(&Frame::Hello { seq: 0, hello: None }).1;
+        let mut seat = ForemanSeat::foreman(ForemanSettings::default());
+        let events = seat.hears(&ForemanFrame::Hello { seq: 0, hello: None }).1;
         registered.into_iter().for_each(|procs| seat.end.set_procs(procs));
-        assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(0, 0, room)]);
+        assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(0, 0, room)]);
         assert_eq!(seat.end.room(), room);
     }
 }
@@ -64,7 +64,7 @@ fn a_hello_without_a_body() {
 /// A worker that says no HELLO is not waited for without end.
 #[test]
 fn no_hello() {
-    let mut seat = ForemanSeat::foreman(Settings::default());
+    let mut seat = ForemanSeat::foreman(ForemanSettings::default());
     assert_eq!(seat.waits(9_999).1, []);
     assert_eq!(seat.waits(1).1, [ForemanEvent::Close(CloseReason::NoHello)]);
     assert_eq!((seat.end.state(), seat.end.next_deadline()), (ForemanState::Exit, None));
@@ -79,12 +79,12 @@ fn an_offer() {
     assert_eq!(seat.offers(1, &[1, 2]), (vec![job(1, &[1, 2])], vec![]));
     assert_eq!((seat.end.state(), seat.end.counts(), seat.end.room()), (ForemanState::Loop1, counts(0, 3), 0));
     assert_eq!(seat.does(Foreman::job_queued), (vec![], vec![]), "nothing can be offered now");
-    let done = answered(1, Kind::Job, Outcome::Ok(counts(2, 1)));
+    let done = answered(1, ForemanKind::Job, Outcome::Ok(counts(2, 1)));
     assert_eq!(seat.hears(&ok(1, 2, 1)), (vec![], vec![done, ForemanEvent::Ready { room: 1 }]));
     assert_eq!((seat.end.state(), seat.end.counts()), (ForemanState::Loop0, counts(2, 1)));
     assert_eq!(
         seat.offers(2, &[3, 4]),
-        (vec![], vec![answered(2, Kind::Job, Outcome::NotSent), ForemanEvent::Ready { room: 1 },]),
+        (vec![], vec![answered(2, ForemanKind::Job, Outcome::NotSent), ForemanEvent::Ready { room: 1 },]),
         "never more than there is room for"
     );
 }
@@ -102,25 +102,25 @@ fn an_update() {
     assert_eq!(events, [ForemanEvent::Update { ticket, update: update_of(1), known: true }]);
     assert_eq!((frames, seat.end.state()), (vec![], ForemanState::Loop2));
     assert_eq!(seat.offers(2, &[2]), (vec![], vec![]), "a request is answered before a new one is made");
-    assert_eq!(seat.answers(ticket, Answer::Ok), (vec![ok(2, 0, 1), job(3, &[2])], vec![]));
+    assert_eq!(seat.answers(ticket, ForemanAnswer::Ok), (vec![ok(2, 0, 1), job(3, &[2])], vec![]));
 }
 
 /// An UPDATE for a task or an attempt that the worker does not have frees nothing. With `overflow` the owner may ask for
 /// it again later. Proves S4.22 and S4.62.
 #[test]
 fn an_update_that_frees_nothing() {
-    let mut seat = ForemanSeat::foreman(Settings::default());
+    let mut seat = ForemanSeat::foreman(ForemanSettings::default());
     let running = vec![Running { task: 1, job: JOB, attempt: 2, procs: 1 }];
     let said = Hello { num_procs: 2, running, ..Hello::default() };
-    let events = seat.hears(&Frame::Hello { seq: 0, hello: Some(said) }).1;
-    seat.answers(ticket(&events), Answer::Ok);
+    let events = seat.hears(&ForemanFrame::Hello { seq: 0, hello: Some(said) }).1;
+    seat.answers(ticket(&events), ForemanAnswer::Ok);
     for (seq, task, attempt, known) in [(2, 9, 2, false), (4, 1, 1, false), (6, 1, 2, true), (8, 1, 2, false)] {
         let mut update = update_of(task);
         update.attempt = attempt;
-        let events = seat.hears(&Frame::Update { seq, update: update.clone() }).1;
+        let events = seat.hears(&ForemanFrame::Update { seq, update: update.clone() }).1;
         let ticket = ticket(&events);
         assert_eq!(events, [ForemanEvent::Update { ticket, update, known }]);
-        let refusal = Answer::Refuse(ErrorCode::Overflow);
+        let refusal = ForemanAnswer::Refuse(ErrorCode::Overflow);
         assert_eq!(seat.answers(ticket, refusal).0, [error(seq, ErrorCode::Overflow, 0)]);
     }
     assert_eq!(seat.end.counts(), counts(0, 2));
@@ -130,13 +130,13 @@ fn an_update_that_frees_nothing() {
 #[test]
 fn an_update_without_an_attempt() {
     for (listed, told) in [(2, 0), (0, 2)] {
-        let mut seat = ForemanSeat::foreman(Settings::default());
+        let mut seat = ForemanSeat::foreman(ForemanSettings::default());
         let running = vec![Running { task: 1, job: JOB, attempt: listed, procs: 1 }];
         let said = Hello { num_procs: 2, running, ..Hello::default() };
-        let events = seat.hears(&Frame::Hello { seq: 0, hello: Some(said) }).1;
-        seat.answers(ticket(&events), Answer::Ok);
+        let events = seat.hears(&ForemanFrame::Hello { seq: 0, hello: Some(said) }).1;
+        seat.answers(ticket(&events), ForemanAnswer::Ok);
         let update = StatusUpdate { attempt: told, ..update_of(1) };
-        let events = seat.hears(&Frame::Update { seq: 2, update }).1;
+        let events = seat.hears(&ForemanFrame::Update { seq: 2, update }).1;
         assert!(matches!(events[..], [ForemanEvent::Update { known: true, .. }]), "{events:?}");
     }
 }
@@ -147,11 +147,11 @@ fn an_update_without_an_attempt() {
 fn stops() {
     for (arg0, left) in [(1, 2), (3, 0), (99, 0), (0, 0), (u32::MAX, 0)] {
         let mut seat = ForemanSeat::greeted(3);
-        let frame = Frame::Stop { seq: 1, stop: Stop::from_word(arg0) };
+        let frame = ForemanFrame::Stop { seq: 1, stop: Stop::from_word(arg0) };
         assert_eq!(stop(&mut seat, 1, arg0), (vec![frame], vec![]));
         assert_eq!(seat.end.room(), 0, "not before the answer");
         let events = seat.hears(&ok(1, 0, left)).1;
-        assert_eq!(events[0], answered(1, Kind::Stop, Outcome::Ok(counts(0, left))));
+        assert_eq!(events[0], answered(1, ForemanKind::Stop, Outcome::Ok(counts(0, left))));
         assert_eq!((seat.end.counts(), seat.end.room()), (counts(0, left), left));
     }
 }
@@ -163,8 +163,8 @@ fn stop_at_once_goes_first() {
     seat.offers(1, &[1]);
     stop(&mut seat, 2, 1);
     stop(&mut seat, 3, u32::MAX);
-    assert_eq!(seat.hears(&ok(1, 1, 2)).0, [Frame::Stop { seq: 3, stop: Stop::Immediate }]);
-    assert_eq!(seat.hears(&ok(3, 0, 0)).0, [Frame::Stop { seq: 5, stop: Stop::from_word(1) }]);
+    assert_eq!(seat.hears(&ok(1, 1, 2)).0, [ForemanFrame::Stop { seq: 3, stop: Stop::Immediate }]);
+    assert_eq!(seat.hears(&ok(3, 0, 0)).0, [ForemanFrame::Stop { seq: 5, stop: Stop::from_word(1) }]);
 }
 
 /// SV_LOOP1 on DISCONNECT: SV_EXIT. What was asked and not answered may have been done; what was not sent was not. Proves
@@ -175,9 +175,12 @@ fn a_disconnect() {
     seat.offers(1, &[1]);
     stop(&mut seat, 2, 1);
     let events = seat.does(|foreman, _| foreman.disconnect()).1;
-    assert_eq!(events, [answered(1, Kind::Job, Outcome::Unknown), answered(2, Kind::Stop, Outcome::NotSent)]);
+    assert_eq!(
+        events,
+        [answered(1, ForemanKind::Job, Outcome::Unknown), answered(2, ForemanKind::Stop, Outcome::NotSent)]
+    );
     assert_eq!(seat.end.state(), ForemanState::Exit);
-    assert_eq!(seat.offers(3, &[1]), (vec![], vec![answered(3, Kind::Job, Outcome::NotSent)]));
+    assert_eq!(seat.offers(3, &[1]), (vec![], vec![answered(3, ForemanKind::Job, Outcome::NotSent)]));
     assert_eq!(seat.does(|foreman, _| foreman.disconnect()), (vec![], vec![]));
 }
 
@@ -193,16 +196,16 @@ fn a_cancel() {
         let pairs = pairs.clone();
         seat.does(|foreman, now| foreman.cancel(now, RequestId(id), pairs)).0
     };
-    assert_eq!(cancel(&mut seat, 2), [Frame::Cancel { seq: 3, pairs: pairs.clone() }]);
+    assert_eq!(cancel(&mut seat, 2), [ForemanFrame::Cancel { seq: 3, pairs: pairs.clone() }]);
     let events = seat.hears(&ok(3, 2, 1)).1;
-    assert_eq!(events[0], answered(2, Kind::Cancel, Outcome::Ok(counts(2, 1))));
+    assert_eq!(events[0], answered(2, ForemanKind::Cancel, Outcome::Ok(counts(2, 1))));
     assert_eq!(seat.end.counts(), counts(2, 1), "it still runs");
-    assert_eq!(cancel(&mut seat, 3), [Frame::Cancel { seq: 5, pairs: pairs.clone() }]);
+    assert_eq!(cancel(&mut seat, 3), [ForemanFrame::Cancel { seq: 5, pairs: pairs.clone() }]);
     let events = seat.hears(&error(5, ErrorCode::NoSuchJob, 0)).1;
     let refused = Outcome::Refused { code: ErrorCode::NoSuchJob, counts: counts(2, 1) };
-    assert_eq!(events[0], answered(3, Kind::Cancel, refused));
+    assert_eq!(events[0], answered(3, ForemanKind::Cancel, refused));
     let events = seat.hears(&update(6, 1)).1;
-    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(6, 1, 2)]);
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(6, 1, 2)]);
 }
 
 /// `no_procs`: the tasks go back, and the worker's counts win. Proves S4.45, S4.50, S4.61 and S4.71.
@@ -216,7 +219,7 @@ fn no_procs() {
         events,
         [
             ForemanEvent::Note(Note::Mismatch { ours: counts(0, 3), theirs }),
-            answered(1, Kind::Job, Outcome::Refused { code, counts: theirs }),
+            answered(1, ForemanKind::Job, Outcome::Refused { code, counts: theirs }),
             ForemanEvent::Ready { room: 2 },
         ]
     );
@@ -234,12 +237,12 @@ fn a_worker_that_refuses_what_it_has_room_for() {
         assert_eq!(
             events,
             [
-                ForemanEvent::Note(Note::Refused { kind: Kind::Job, code }),
-                answered(1, Kind::Job, Outcome::Refused { code, counts: counts(0, 3) }),
+                ForemanEvent::Note(Note::Refused { kind: ForemanKind::Job, code }),
+                answered(1, ForemanKind::Job, Outcome::Refused { code, counts: counts(0, 3) }),
             ]
         );
         assert_eq!((seat.end.room(), seat.end.state()), (0, ForemanState::Loop1));
-        assert_eq!(seat.offers(2, &[1]), (vec![], vec![answered(2, Kind::Job, Outcome::NotSent)]));
+        assert_eq!(seat.offers(2, &[1]), (vec![], vec![answered(2, ForemanKind::Job, Outcome::NotSent)]));
         assert_eq!(seat.waits(999), (vec![], vec![]));
         assert_eq!(seat.waits(1), (vec![], vec![ForemanEvent::Ready { room: 3 }]));
         assert_eq!(seat.offers(3, &[1]).0, [job(3, &[1])]);
@@ -259,35 +262,35 @@ fn a_hello_that_crosses_a_job_or_a_stop() {
         panic!("{events:?}")
     };
     assert_eq!((said.num_procs, said.running.len()), (3, 1));
-    assert_eq!(seat.answers(*first, Answer::Ok).0, [ok(2, 1, 2)]);
+    assert_eq!(seat.answers(*first, ForemanAnswer::Ok).0, [ok(2, 1, 2)]);
     stop(&mut seat, 2, 2);
     let running = vec![Running { task: 1, job: JOB, attempt: 0, procs: 1 }];
-    seat.hears(&Frame::Hello { seq: 4, hello: Some(Hello { num_procs: 3, running, ..Hello::default() }) });
+    seat.hears(&ForemanFrame::Hello { seq: 4, hello: Some(Hello { num_procs: 3, running, ..Hello::default() }) });
     let events = seat.hears(&ok(3, 1, 0)).1;
-    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(4, 1, 0)]);
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(4, 1, 0)]);
 }
 
 /// An UPDATE before HELLO is not taken in: the worker is asked for HELLO. The owner may do the same later. Proves S4.40.
 #[test]
 fn a_worker_nobody_knows() {
-    let unknown = |seq| Frame::Ok { seq, counts: Counts::SEND_HELLO };
-    let mut seat = ForemanSeat::foreman(Settings::default());
+    let unknown = |seq| ForemanFrame::Ok { seq, counts: Counts::SEND_HELLO };
+    let mut seat = ForemanSeat::foreman(ForemanSettings::default());
     let (frames, events) = seat.hears(&update(0, 1));
     assert_eq!(frames, [unknown(0)]);
-    assert_eq!(events, [ForemanEvent::Note(Note::BadType { kind: Kind::Update, seq: 0 })]);
+    assert_eq!(events, [ForemanEvent::Note(Note::BadType { kind: ForemanKind::Update, seq: 0 })]);
     assert_eq!(seat.end.state(), ForemanState::Init1);
     let events = seat.hears(&hello(2, 2)).1;
-    seat.answers(ticket(&events), Answer::Ok);
+    seat.answers(ticket(&events), ForemanAnswer::Ok);
     let events = seat.hears(&update(4, 1)).1;
-    assert_eq!(seat.answers(ticket(&events), Answer::SendHello).0, [unknown(4)]);
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::SendHello).0, [unknown(4)]);
 }
 
 /// A HELLO that the owner refuses leaves the foreman where it was.
 #[test]
 fn a_refused_hello() {
-    let mut seat = ForemanSeat::foreman(Settings::default());
+    let mut seat = ForemanSeat::foreman(ForemanSettings::default());
     let events = seat.hears(&hello(0, 2)).1;
-    let refusal = Answer::Refuse(ErrorCode::BadMessage);
+    let refusal = ForemanAnswer::Refuse(ErrorCode::BadMessage);
     assert_eq!(seat.answers(ticket(&events), refusal).0, [error(0, ErrorCode::BadMessage, 0)]);
     assert_eq!(seat.end.state(), ForemanState::Init1);
 }

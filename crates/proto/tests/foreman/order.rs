@@ -1,8 +1,8 @@
 //! Numbers, and the order of answers.
 
 use turno_proto::foreman::{
-    Answer, CloseReason, ErrorCode, Foreman, ForemanEvent, Frame, Kind, Note, Outcome, RequestId, Settings, Stop,
-    Worker, WorkerEvent, WorkerState,
+    CloseReason, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings, Note,
+    Outcome, RequestId, Stop, Worker, WorkerEndState, WorkerEvent,
 };
 
 use crate::script::{ForemanSeat, WorkerSeat, error, hello, id_of, job, ok, reset, task_of, ticket, update};
@@ -26,7 +26,7 @@ fn requests_that_cross() {
     foreman.hears(&ok(1, 2, 1));
     assert_eq!(foreman.offers(2, &[3]).0, [job(3, &[3])]);
     let events = foreman.hears(&update(2, 1)).1;
-    assert_eq!(foreman.answers(ticket(&events), Answer::Ok).0, [ok(2, 1, 2)]);
+    assert_eq!(foreman.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(2, 1, 2)]);
     let events = foreman.hears(&ok(3, 2, 1)).1;
     assert!(matches!(events[0], ForemanEvent::Answered { outcome: Outcome::Ok(_), .. }), "{events:?}");
 }
@@ -44,7 +44,10 @@ fn a_greater_number_waits_at_the_foreman() {
     let events = seat.hears(&ok(3, 2, 1)).1;
     let update = ticket(&events);
     // The UPDATE is served before STOP is sent, and answered before it.
-    assert_eq!(seat.answers(update, Answer::Ok).0, [ok(4, 1, 2), Frame::Stop { seq: 5, stop: Stop::from_word(1) }]);
+    assert_eq!(
+        seat.answers(update, ForemanAnswer::Ok).0,
+        [ok(4, 1, 2), ForemanFrame::Stop { seq: 5, stop: Stop::from_word(1) }]
+    );
 }
 
 /// A new request has the smallest number of its parity above all that were sent or taken; gaps are fine; responses take
@@ -57,7 +60,7 @@ fn numbers() {
     assert_eq!(seat.offers(2, &[2]).0, [job(3, &[2])], "above JOB 1");
     seat.hears(&ok(3, 2, 7));
     let events = seat.hears(&update(100, 1)).1;
-    seat.answers(ticket(&events), Answer::Ok);
+    seat.answers(ticket(&events), ForemanAnswer::Ok);
     assert_eq!(seat.offers(3, &[3]).0, [job(101, &[3])], "above UPDATE 100");
 
     let mut worker = WorkerSeat::greeted(9);
@@ -81,7 +84,7 @@ fn numbers_that_are_refused() {
     }
     assert_eq!(seat.hears(&job(7, &[2])).0, [ok(7, 2, 7)], "the next good one is taken");
 
-    let mut seat = ForemanSeat::foreman(Settings::default());
+    let mut seat = ForemanSeat::foreman(ForemanSettings::default());
     assert_eq!(seat.hears(&hello(1, 4)).0, [error(1, ErrorCode::BadSeq, 0)]);
     assert_eq!(seat.hears(&hello(u32::MAX - 1, 4)).0, [error(u32::MAX - 1, ErrorCode::BadSeq, 0)]);
     seat.greet(4);
@@ -89,11 +92,11 @@ fn numbers_that_are_refused() {
 }
 
 /// The queue of held requests is finite: what finds no place is refused with `overflow` and how many wait; nothing is
-/// dropped without a word; the held ones are served in order. Proves S4.21, S4.23, S4.34, S4.45 and
+/// dropped without an answer; the held ones are served in order. Proves S4.21, S4.23, S4.34, S4.45 and
 /// S4.65.
 #[test]
 fn overflow() {
-    let mut seat = WorkerSeat::greeted_with(9, Settings { held_max: 2, ..Settings::default() });
+    let mut seat = WorkerSeat::greeted_with(9, ForemanSettings { held_max: 2, ..ForemanSettings::default() });
     seat.hears(&job(1, &[1]));
     seat.ends(1);
     assert_eq!(seat.hears(&job(3, &[3])), (vec![], vec![]));
@@ -101,7 +104,7 @@ fn overflow() {
     let (frames, events) = seat.hears(&job(7, &[7]));
     assert_eq!(frames, [error(7, ErrorCode::Overflow, 2)]);
     assert_eq!(events, [WorkerEvent::Note(Note::Overflow { seq: 7 })]);
-    assert_eq!(seat.hears(&Frame::Stop { seq: 9, stop: Stop::All }).0, [error(9, ErrorCode::Overflow, 2)]);
+    assert_eq!(seat.hears(&ForemanFrame::Stop { seq: 9, stop: Stop::All }).0, [error(9, ErrorCode::Overflow, 2)]);
     assert_eq!(seat.hears(&ok(2, 0, 9)).0, [ok(3, 1, 8), ok(5, 2, 7)]);
     let mut resetting = WorkerSeat { end: seat.end.clone(), now: seat.now };
     assert_eq!(resetting.does(Worker::reset).0, [reset(10, 9)], "the highest number answered, not the last one");
@@ -124,13 +127,13 @@ fn sixteen_wait() {
 /// the owner. Proves S4.21.
 #[test]
 fn a_worker_that_does_not_wait() {
-    let mut seat = ForemanSeat::greeted_with(9, Settings { held_max: 1, ..Settings::default() });
+    let mut seat = ForemanSeat::greeted_with(9, ForemanSettings { held_max: 1, ..ForemanSettings::default() });
     let first = ticket(&seat.hears(&update(2, 1)).1);
     assert_eq!(seat.hears(&update(4, 2)), (vec![], vec![]));
     assert_eq!(seat.hears(&update(6, 3)).0, [error(6, ErrorCode::Overflow, 1)]);
-    let (frames, events) = seat.answers(first, Answer::Ok);
+    let (frames, events) = seat.answers(first, ForemanAnswer::Ok);
     assert_eq!(frames, [ok(2, 0, 9)]);
-    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(4, 0, 9)]);
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(4, 0, 9)]);
 }
 
 /// A request refused with `overflow` is sent again with a new number: after 100 ms when nothing else is asked, or after a
@@ -140,7 +143,7 @@ fn sent_again() {
     let mut seat = ForemanSeat::greeted(9);
     seat.offers(1, &[1]);
     let (frames, events) = seat.hears(&error(1, ErrorCode::Overflow, 16));
-    assert_eq!((frames, events), (vec![], vec![ForemanEvent::Note(Note::Later { kind: Kind::Job })]));
+    assert_eq!((frames, events), (vec![], vec![ForemanEvent::Note(Note::Later { kind: ForemanKind::Job })]));
     assert_eq!(seat.end.next_deadline(), Some(seat.now.plus_millis(100)));
     seat.does(|foreman, now| foreman.cancel(now, RequestId(2), vec![id_of(1).into()]));
     assert_eq!(seat.waits(99), (vec![], vec![]), "the CANCEL of the same task stays behind");
@@ -148,9 +151,13 @@ fn sent_again() {
     assert_eq!(seat.waits(1).0, [job(3, &[1])]);
 
     let stop = |foreman: &mut Foreman, now| foreman.stop(now, RequestId(3), Stop::Immediate);
-    assert_eq!(hasty.does(stop).0, [Frame::Stop { seq: 3, stop: Stop::Immediate }]);
+    assert_eq!(hasty.does(stop).0, [ForemanFrame::Stop { seq: 3, stop: Stop::Immediate }]);
     let frames = hasty.hears(&ok(3, 9, 9)).0;
-    assert_eq!(frames, [Frame::Cancel { seq: 5, pairs: vec![id_of(1).into()] }], "what no longer fits is given back");
+    assert_eq!(
+        frames,
+        [ForemanFrame::Cancel { seq: 5, pairs: vec![id_of(1).into()] }],
+        "what no longer fits is given back"
+    );
 }
 
 /// OK and ERROR are never answered; those that answer nothing are logged, not obeyed. Proves S4.46.
@@ -158,12 +165,12 @@ fn sent_again() {
 fn unsolicited() {
     let mut worker = WorkerSeat::greeted(2);
     let mut foreman = ForemanSeat::greeted(2);
-    for (frame, kind) in [(ok(8, 0, 2), Kind::Ok), (error(8, ErrorCode::BadSeq, 0), Kind::Error)] {
+    for (frame, kind) in [(ok(8, 0, 2), ForemanKind::Ok), (error(8, ErrorCode::BadSeq, 0), ForemanKind::Error)] {
         let note = Note::Unsolicited { kind, seq: 8 };
         assert_eq!(worker.hears(&frame), (vec![], vec![WorkerEvent::Note(note)]));
         assert_eq!(foreman.hears(&frame), (vec![], vec![ForemanEvent::Note(note)]));
     }
-    assert_eq!(worker.end.state(), WorkerState::Loop0);
+    assert_eq!(worker.end.state(), WorkerEndState::Loop0);
 }
 
 /// `bad_seq`: RESET, and the refused request again after it; refused again, the connection ends. Proves S4.61.
@@ -184,13 +191,13 @@ fn a_refused_number_leads_to_reset() {
     assert_eq!(seat.hears(&error(1, ErrorCode::BadSeq, 0)).0, [reset(3, 0)]);
     assert_eq!(seat.hears(&reset(3, 0)).0, [ok(0, 0, 0)]);
     let events = seat.hears(&hello(0, 2)).1;
-    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(0, 0, 2), job(1, &[1])]);
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(0, 0, 2), job(1, &[1])]);
     let events = seat.hears(&error(1, ErrorCode::BadSeq, 0)).1;
     assert_eq!(
         events[1..],
         [
             ForemanEvent::Close(CloseReason::BadSeqAgain),
-            ForemanEvent::Answered { id: RequestId(1), kind: Kind::Job, outcome: Outcome::NotSent },
+            ForemanEvent::Answered { id: RequestId(1), kind: ForemanKind::Job, outcome: Outcome::NotSent },
         ]
     );
 }
@@ -202,7 +209,7 @@ fn a_new_connection_begins_at_zero() {
     seat.hears(&job(41, &[1]));
     seat.does(Worker::connect);
     let (frames, _) = seat.hears(&ok(0, 0, 0));
-    assert!(matches!(frames[..], [Frame::Hello { seq: 0, .. }]), "{frames:?}");
+    assert!(matches!(frames[..], [ForemanFrame::Hello { seq: 0, .. }]), "{frames:?}");
     seat.hears(&ok(0, 1, 1));
     assert_eq!(seat.hears(&job(1, &[2])).0, [ok(1, 2, 0)]);
 }

@@ -1,13 +1,13 @@
 //! RESET: beginning anew without losing anything.
 
 use turno_proto::foreman::{
-    Answer, CloseReason, ErrorCode, Foreman, ForemanEvent, ForemanState, Frame, Hello, Note, Running, Settings, Worker,
-    WorkerEvent, WorkerState,
+    CloseReason, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanSettings, ForemanState, Hello,
+    Note, Running, Worker, WorkerEndState, WorkerEvent,
 };
 
 use crate::script::{ForemanSeat, JOB, WorkerSeat, error, hello, id_of, job, ok, reset, ticket, update};
 
-const LOW: Settings = Settings { body_bytes_max: 1 << 20, held_max: 16, seq_max: 9 };
+const LOW: ForemanSettings = ForemanSettings { body_bytes_max: 1 << 20, held_max: 16, seq_max: 9 };
 
 /// A side whose next number is its last one says RESET instead; the request comes again after HELLO. The last numbers
 /// are even for the worker, odd for the foreman. Proves S4.16, S4.26, S4.31, S4.32 and S4.33.
@@ -22,9 +22,9 @@ fn numbers_run_out() {
     }
     assert_eq!(seat.ends(4).0, [reset(8, 1)]);
     assert_eq!(seat.hears(&reset(8, 6)), (vec![], vec![WorkerEvent::Note(Note::Reset)]));
-    assert_eq!(seat.end.state(), WorkerState::Init0);
+    assert_eq!(seat.end.state(), WorkerEndState::Init0);
     let (frames, _) = seat.hears(&ok(0, 0, 0));
-    let [Frame::Hello { seq: 0, hello: Some(said) }] = &frames[..] else { panic!("{frames:?}") };
+    let [ForemanFrame::Hello { seq: 0, hello: Some(said) }] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!(said.running.len(), 1, "what is not confirmed is listed");
     assert_eq!(seat.hears(&ok(0, 1, 8)).0, [update(2, 4)]);
 
@@ -35,10 +35,10 @@ fn numbers_run_out() {
         seat.hears(&ok(seq, nrun, 9 - nrun));
     }
     assert_eq!(seat.offers(5, &[5]).0, [reset(9, 0)], "of what it was asked, it has answered HELLO 0 only");
-    assert_eq!(seat.hears(&reset(9, 7)).0, [ok(0, 0, 0)], "the first word again");
+    assert_eq!(seat.hears(&reset(9, 7)).0, [ok(0, 0, 0)], "the first OK again");
     let events = seat.hears(&hello(0, 9)).1;
     assert!(matches!(events[..], [ForemanEvent::Hello { again: true, .. }]), "{events:?}");
-    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(0, 0, 9), job(1, &[5])]);
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(0, 0, 9), job(1, &[5])]);
 }
 
 /// With all numbers the last ones are 0xFFFFFFFE and 0xFFFFFFFF, and only RESET has them. Proves S4.16 and S4.26.
@@ -46,7 +46,7 @@ fn numbers_run_out() {
 fn the_last_numbers() {
     let mut seat = ForemanSeat::greeted(9);
     let events = seat.hears(&update(u32::MAX - 3, 1)).1;
-    seat.answers(ticket(&events), Answer::Ok);
+    seat.answers(ticket(&events), ForemanAnswer::Ok);
     assert_eq!(seat.offers(1, &[1]).0, [job(u32::MAX - 2, &[1])]);
     seat.hears(&ok(u32::MAX - 2, 1, 8));
     assert_eq!(seat.offers(2, &[2]).0, [reset(u32::MAX, u32::MAX - 3)]);
@@ -62,7 +62,7 @@ fn the_last_numbers() {
 fn at_any_time() {
     let mut seat = ForemanSeat::greeted(9);
     let events = seat.hears(&update(2, 1)).1;
-    seat.answers(ticket(&events), Answer::Ok);
+    seat.answers(ticket(&events), ForemanAnswer::Ok);
     assert_eq!(seat.does(Foreman::reset).0, [reset(3, 2)]);
     assert_eq!(seat.offers(1, &[1]).0, [], "no more requests");
     assert_eq!(seat.end.state(), ForemanState::Loop1);
@@ -77,11 +77,11 @@ fn at_any_time() {
     seat.hears(&job(1, &[1]));
     assert_eq!(seat.hears(&reset(5, 0)).0, [reset(5, 1)]);
     assert_eq!(seat.ends(1).0, [], "first HELLO");
-    assert_eq!(seat.end.state(), WorkerState::Init0);
+    assert_eq!(seat.end.state(), WorkerEndState::Init0);
     assert_eq!(seat.does(Worker::reset).0, [], "nothing to begin anew yet");
 }
 
-/// Who said RESET still answers what has a lower number, and drops what has a greater one without a word: it comes again.
+/// Who said RESET still answers what has a lower number, and drops without an answer what has a greater one: it comes again.
 /// Proves S4.28, S4.29 and S4.69.
 #[test]
 fn what_crosses_a_reset() {
@@ -97,7 +97,7 @@ fn what_crosses_a_reset() {
     seat.hears(&ok(1, 1, 8));
     assert_eq!(seat.does(Foreman::reset).0, [reset(3, 0)]);
     let events = seat.hears(&update(2, 1)).1;
-    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(2, 0, 9)]);
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(2, 0, 9)]);
 
     let mut seat = ForemanSeat::greeted(9);
     assert_eq!(seat.offers(1, &[1]).0, [job(1, &[1])]);
@@ -119,8 +119,8 @@ fn a_dropped_request_goes_out_again() {
     assert_eq!(seat.hears(&reset(2, 1)).0, [reset(2, 0), ok(0, 0, 0)], "JOB 3 is dropped");
     let running = vec![Running { task: 1, job: JOB, attempt: 0, procs: 1 }];
     let said = Hello { num_procs: 9, running, ..Hello::default() };
-    let events = seat.hears(&Frame::Hello { seq: 0, hello: Some(said) }).1;
-    assert_eq!(seat.answers(ticket(&events), Answer::Ok).0, [ok(0, 1, 8), job(1, &[2])]);
+    let events = seat.hears(&ForemanFrame::Hello { seq: 0, hello: Some(said) }).1;
+    assert_eq!(seat.answers(ticket(&events), ForemanAnswer::Ok).0, [ok(0, 1, 8), job(1, &[2])]);
     assert_eq!(seat.hears(&ok(1, 2, 7)).0, [job(3, &[3])]);
 }
 
@@ -130,7 +130,7 @@ fn the_owner_answers_first() {
     let mut seat = ForemanSeat::greeted(9);
     let update = ticket(&seat.hears(&update(2, 1)).1);
     assert_eq!(seat.hears(&reset(4, 0)).0, []);
-    assert_eq!(seat.answers(update, Answer::Ok).0, [ok(2, 0, 9), reset(4, 2), ok(0, 0, 0)]);
+    assert_eq!(seat.answers(update, ForemanAnswer::Ok).0, [ok(2, 0, 9), reset(4, 2), ok(0, 0, 0)]);
 }
 
 /// Two RESETs that cross: the lower number serves both. Proves S4.35.
@@ -169,7 +169,7 @@ fn a_reset_that_another_serves() {
     let update = ticket(&seat.hears(&update(2, 1)).1);
     assert_eq!(seat.hears(&reset(4, 0)).0, []);
     assert_eq!(seat.waits(60_000), (vec![], vec![]));
-    assert_eq!(seat.answers(update, Answer::Ok).0, [ok(2, 0, 2), reset(4, 2), ok(0, 0, 0)]);
+    assert_eq!(seat.answers(update, ForemanAnswer::Ok).0, [ok(2, 0, 2), reset(4, 2), ok(0, 0, 0)]);
 }
 
 /// Tasks run on, HELLO lists them; a RESET without an answer ends the connection after 30 s. Proves S4.36.
@@ -179,7 +179,7 @@ fn tasks_run_on() {
     seat.hears(&job(1, &[1]));
     seat.hears(&reset(3, 0));
     let (frames, _) = seat.hears(&ok(0, 0, 0));
-    let [Frame::Hello { hello: Some(said), .. }] = &frames[..] else { panic!("{frames:?}") };
+    let [ForemanFrame::Hello { hello: Some(said), .. }] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!((said.num_procs, said.running[0].id()), (2, id_of(1)));
 
     let mut worker = WorkerSeat::greeted(2);

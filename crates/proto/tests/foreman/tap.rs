@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_proto::foreman::{Counts, Frame, Kind, Role, Settings};
+use turno_proto::foreman::{Counts, ForemanFrame, ForemanKind, ForemanSettings, Role};
 
 #[derive(Debug, Default)]
 struct Side {
@@ -11,7 +11,7 @@ struct Side {
     /// Its requests of this count that have no answer yet.
     open: BTreeSet<u32>,
     /// Requests it got in this count and has not answered.
-    owes: BTreeMap<u32, Kind>,
+    unanswered: BTreeMap<u32, ForemanKind>,
     /// The highest number it sent or got in this count.
     seen: Option<u32>,
     last_own: Option<u32>,
@@ -21,7 +21,7 @@ struct Side {
 /// What was said so far.
 #[derive(Debug)]
 pub(crate) struct Tap {
-    settings: Settings,
+    settings: ForemanSettings,
     worker: Side,
     foreman: Side,
     pub(crate) resets: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: ForemanSettings) -> Self {
         Self { settings, worker: Side::default(), foreman: Side::default(), resets: 0, overflows: 0 }
     }
 
@@ -39,34 +39,34 @@ impl Tap {
     }
 
     /// `role` is about to be given that frame.
-    pub(crate) fn gets(&mut self, role: Role, frame: &Frame) {
+    pub(crate) fn gets(&mut self, role: Role, frame: &ForemanFrame) {
         let side = self.side(role);
         let seq = frame.seq();
         match frame {
-            Frame::Ok { .. } | Frame::Error { .. } => {}
-            Frame::Reset { .. } if side.reset == Some(seq) => side.begin_anew(),
+            ForemanFrame::Ok { .. } | ForemanFrame::Error { .. } => {}
+            ForemanFrame::Reset { .. } if side.reset == Some(seq) => side.begin_anew(),
             _ => {
-                side.owes.insert(seq, frame.kind());
+                side.unanswered.insert(seq, frame.kind());
                 side.seen = side.seen.max(Some(seq));
             }
         }
     }
 
     /// `role` wrote that frame.
-    pub(crate) fn says(&mut self, role: Role, frame: &Frame) {
+    pub(crate) fn says(&mut self, role: Role, frame: &ForemanFrame) {
         let (seq, kind) = (frame.seq(), frame.kind());
-        let banner = role == Role::Foreman && *frame == Frame::Ok { seq: 0, counts: Counts::ZERO };
+        let banner = role == Role::Foreman && *frame == ForemanFrame::Ok { seq: 0, counts: Counts::ZERO };
         match frame {
-            Frame::Ok { .. } if banner && !self.foreman.owes.contains_key(&0) => {}
-            Frame::Ok { .. } | Frame::Error { .. } => self.answers(role, seq),
-            Frame::Reset { .. } if seq % 2 != role.parity() => {
+            ForemanFrame::Ok { .. } if banner && !self.foreman.unanswered.contains_key(&0) => {}
+            ForemanFrame::Ok { .. } | ForemanFrame::Error { .. } => self.answers(role, seq),
+            ForemanFrame::Reset { .. } if seq % 2 != role.parity() => {
                 self.answers(role, seq);
                 self.side(role).begin_anew();
                 self.resets += 1;
             }
             _ => self.asks(role, kind, seq),
         }
-        if let Frame::Error { code, .. } = frame {
+        if let ForemanFrame::Error { code, .. } = frame {
             self.overflows += u32::from(*code == turno_proto::foreman::ErrorCode::Overflow);
         }
     }
@@ -74,39 +74,42 @@ impl Tap {
     /// Nothing is unanswered any more.
     pub(crate) fn assert_all_answered(&self) {
         for side in [&self.worker, &self.foreman] {
-            assert!(side.open.is_empty() && side.owes.is_empty() && side.reset.is_none(), "unanswered: {self:#?}");
+            assert!(
+                side.open.is_empty() && side.unanswered.is_empty() && side.reset.is_none(),
+                "unanswered: {self:#?}"
+            );
         }
         assert_eq!(self.worker.count, self.foreman.count, "both began anew as often");
     }
 
     fn answers(&mut self, role: Role, seq: u32) {
-        let owed = self.side(role).owes.remove(&seq);
-        assert!(owed.is_some(), "{role:?} answers {seq}, which it never got or answered before");
+        let answered = self.side(role).unanswered.remove(&seq);
+        assert!(answered.is_some(), "{role:?} answers {seq}, which it never got or answered before");
         let (mine, other) = match role {
             Role::Worker => (&self.worker, &mut self.foreman),
             Role::Foreman => (&self.foreman, &mut self.worker),
         };
         assert_eq!(mine.count, other.count, "{role:?} answers {seq} when the other has begun anew");
-        if owed != Some(Kind::Reset) {
+        if answered != Some(ForemanKind::Reset) {
             assert!(other.open.remove(&seq), "{role:?} answers {seq}, which nobody waits for");
         }
     }
 
-    fn asks(&mut self, role: Role, kind: Kind, seq: u32) {
+    fn asks(&mut self, role: Role, kind: ForemanKind, seq: u32) {
         let max = self.settings.seq_max;
         let last = if max % 2 == role.parity() { max } else { max - 1 };
         let side = self.side(role);
         assert_eq!(seq % 2, role.parity(), "{role:?} has its own parity");
         assert!(side.seen.is_none_or(|seen| seq > seen), "{role:?} asks {seq} after {:?}", side.seen);
-        assert!(if kind == Kind::Reset { seq <= last } else { seq < last }, "{role:?} asks {seq} of {last}");
+        assert!(if kind == ForemanKind::Reset { seq <= last } else { seq < last }, "{role:?} asks {seq} of {last}");
         assert!(side.open.is_empty() && side.reset.is_none(), "{role:?} asks {seq} while it waits: {side:?}");
-        assert!(side.owes.is_empty(), "{role:?} asks {seq} and owes {:?}", side.owes);
+        assert!(side.unanswered.is_empty(), "{role:?} asks {seq} before it answered {:?}", side.unanswered);
         if side.last_own.is_none() && role == Role::Worker {
-            assert_eq!((kind, seq), (Kind::Hello, 0), "the first request is HELLO");
+            assert_eq!((kind, seq), (ForemanKind::Hello, 0), "the first request is HELLO");
         }
         side.seen = Some(seq);
         side.last_own = Some(seq);
-        if kind == Kind::Reset {
+        if kind == ForemanKind::Reset {
             side.reset = Some(seq);
         } else {
             side.open.insert(seq);

@@ -1,7 +1,7 @@
 //! Two ends, any interleaving, numbers that run out all the time.
 
 use proptest::prelude::*;
-use turno_proto::foreman::{Answer, ErrorCode, Role, Settings, TaskPair};
+use turno_proto::foreman::{ErrorCode, ForemanAnswer, ForemanSettings, Role, TaskPair};
 
 use crate::world::World;
 
@@ -16,13 +16,13 @@ fn step(world: &mut World, what: u8, how: u8) {
             _ = world.deliver(Role::Foreman, much % 80);
         }
         6 | 7 => {
-            _ = world.answer(Answer::Ok);
+            _ = world.answer(ForemanAnswer::Ok);
         }
         8 if how < 40 => {
             _ = world.ask_hello();
         }
         8 => {
-            _ = world.answer(if how < 200 { Answer::Ok } else { Answer::Refuse(ErrorCode::Overflow) });
+            _ = world.answer(if how < 200 { ForemanAnswer::Ok } else { ForemanAnswer::Refuse(ErrorCode::Overflow) });
         }
         // Also where there is no room, or nobody said that there is.
         9 => {
@@ -61,7 +61,7 @@ proptest! {
         tasks in 1..25_u32,
         steps in prop::collection::vec(any::<(u8, u8)>(), 0..300),
     ) {
-        let settings = Settings { seq_max, held_max, ..Settings::default() };
+        let settings = ForemanSettings { seq_max, held_max, ..ForemanSettings::default() };
         let mut world = World::new(settings, procs, tasks);
         for (what, how) in steps {
             step(&mut world, what, how);
@@ -74,7 +74,7 @@ proptest! {
 /// The test above means something only if what it is about happens.
 #[test]
 fn resets_and_overflows_happen() {
-    let settings = Settings { seq_max: 7, held_max: 0, ..Settings::default() };
+    let settings = ForemanSettings { seq_max: 7, held_max: 0, ..ForemanSettings::default() };
     let mut world = World::new(settings, 4, 200);
     let mut dice = 1_u32;
     for _ in 0..3_000 {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_proto::foreman::{
-    Answer, Counts, ErrorCode, Foreman, ForemanEvent, Frame, Hello, Kind, RequestId, Running, Settings, StatusUpdate,
-    Stop, Task, TaskFile, TaskPair, Worker, decode, encode, split,
+    Counts, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings, Hello,
+    RequestId, Running, StatusUpdate, Stop, Task, TaskFile, TaskPair, Worker, decode, encode, split,
 };
 use turno_proto::model::Mono;
 use turno_proto::model::archive::UploadId;
@@ -58,31 +58,31 @@ fn cancelled() -> StatusUpdate {
     }
 }
 
-fn hello(num_procs: u16, running: Vec<Running>) -> Frame {
-    Frame::Hello {
+fn hello(num_procs: u16, running: Vec<Running>) -> ForemanFrame {
+    ForemanFrame::Hello {
         seq: 0,
         hello: Some(Hello { num_procs, running, name: "w1".into(), id: "w1-7f3a".into(), ..Hello::default() }),
     }
 }
 
-const fn stop(seq: u32, word: u32) -> Frame {
-    Frame::Stop { seq, stop: Stop::from_word(word) }
+const fn stop(seq: u32, word: u32) -> ForemanFrame {
+    ForemanFrame::Stop { seq, stop: Stop::from_word(word) }
 }
 
 /// The worked conversation.
-fn conversation() -> Vec<(&'static str, Frame)> {
+fn conversation() -> Vec<(&'static str, ForemanFrame)> {
     let cancel = vec![TaskPair { job: 7, task: Some(2) }];
     vec![
         ("example_banner", ok(0, 0, 0)),
         ("example_hello", hello(4, vec![])),
         ("example_hello_ok", ok(0, 0, 4)),
-        ("example_job", Frame::Job { seq: 1, tasks: vec![task(1), task(2)] }),
+        ("example_job", ForemanFrame::Job { seq: 1, tasks: vec![task(1), task(2)] }),
         ("example_job_ok", ok(1, 3, 1)),
-        ("example_update", Frame::Update { seq: 2, update: done() }),
+        ("example_update", ForemanFrame::Update { seq: 2, update: done() }),
         ("example_update_ok", ok(2, 2, 2)),
-        ("example_cancel", Frame::Cancel { seq: 3, pairs: cancel }),
+        ("example_cancel", ForemanFrame::Cancel { seq: 3, pairs: cancel }),
         ("example_cancel_ok", ok(3, 2, 2)),
-        ("example_update_cancelled", Frame::Update { seq: 4, update: cancelled() }),
+        ("example_update_cancelled", ForemanFrame::Update { seq: 4, update: cancelled() }),
         ("example_update_cancelled_ok", ok(4, 0, 4)),
         ("example_stop_one", stop(5, 1)),
         ("example_stop_one_ok", ok(5, 0, 3)),
@@ -111,7 +111,7 @@ fn with_files() -> Task {
     }
 }
 
-fn others() -> Vec<(&'static str, Frame)> {
+fn others() -> Vec<(&'static str, ForemanFrame)> {
     let plain = Hello { num_procs: 65_534, ..Hello::default() };
     let running = vec![
         Running { task: 3, job: 7, attempt: 2, procs: 4 },
@@ -155,21 +155,21 @@ fn others() -> Vec<(&'static str, Frame)> {
     let update_plain =
         StatusUpdate { job: 1, task: 1, success: true, status: "done".into(), ..StatusUpdate::default() };
     let pairs = vec![TaskPair { job: 7, task: Some(1) }, TaskPair { job: 8, task: None }];
-    let error = |code, arg0| Frame::Error { seq: 17, code, arg0 };
+    let error = |code, arg0| ForemanFrame::Error { seq: 17, code, arg0 };
     vec![
         ("ok_largest_counts", ok(0xFFFF_FFFD, 65_534, 65_534)),
-        ("ok_send_hello", Frame::Ok { seq: 2, counts: Counts::SEND_HELLO }),
-        ("hello_without_body", Frame::Hello { seq: 0, hello: None }),
-        ("hello_plain", Frame::Hello { seq: 0, hello: Some(plain) }),
+        ("ok_send_hello", ForemanFrame::Ok { seq: 2, counts: Counts::SEND_HELLO }),
+        ("hello_without_body", ForemanFrame::Hello { seq: 0, hello: None }),
+        ("hello_plain", ForemanFrame::Hello { seq: 0, hello: Some(plain) }),
         ("hello_running", hello(8, running)),
-        ("hello_labels", Frame::Hello { seq: 0, hello: Some(labelled) }),
-        ("job_empty", Frame::Job { seq: 9, tasks: vec![] }),
-        ("job_every_key", Frame::Job { seq: 11, tasks: vec![every_key] }),
-        ("job_files", Frame::Job { seq: 12, tasks: vec![with_files()] }),
-        ("update_every_key", Frame::Update { seq: 8, update: update_every_key }),
-        ("update_given_back", Frame::Update { seq: 8, update: update_given_back }),
-        ("update_plain", Frame::Update { seq: 10, update: update_plain }),
-        ("cancel_list", Frame::Cancel { seq: 13, pairs }),
+        ("hello_labels", ForemanFrame::Hello { seq: 0, hello: Some(labelled) }),
+        ("job_empty", ForemanFrame::Job { seq: 9, tasks: vec![] }),
+        ("job_every_key", ForemanFrame::Job { seq: 11, tasks: vec![every_key] }),
+        ("job_files", ForemanFrame::Job { seq: 12, tasks: vec![with_files()] }),
+        ("update_every_key", ForemanFrame::Update { seq: 8, update: update_every_key }),
+        ("update_given_back", ForemanFrame::Update { seq: 8, update: update_given_back }),
+        ("update_plain", ForemanFrame::Update { seq: 10, update: update_plain }),
+        ("cancel_list", ForemanFrame::Cancel { seq: 13, pairs }),
         ("stop_immediate", stop(15, u32::MAX)),
         ("error_overflow", error(ErrorCode::Overflow, 16)),
         ("error_no_procs", error(ErrorCode::NoProcs, Counts { nrun: 3, nproc: 1 }.to_word())),
@@ -182,7 +182,7 @@ fn others() -> Vec<(&'static str, Frame)> {
     ]
 }
 
-fn values() -> Vec<(&'static str, Frame)> {
+fn values() -> Vec<(&'static str, ForemanFrame)> {
     let mut values = conversation();
     values.extend(others());
     values
@@ -208,7 +208,7 @@ fn every_value_is_written_with_the_golden_bytes() {
 /// Proves S4.1, S4.2, S4.3, S4.5, S4.6, S4.38, S4.41, S4.42, S4.43, S4.44 and S4.45.
 #[test]
 fn every_golden_frame_is_read_as_its_value() {
-    let values: BTreeMap<&str, Frame> = values().into_iter().collect();
+    let values: BTreeMap<&str, ForemanFrame> = values().into_iter().collect();
     for vector in all() {
         let value = values.get(vector.name).unwrap_or_else(|| panic!("no value stands for {}", vector.name));
         let piece = split(&vector.bytes, usize::MAX).expect("a sound header").expect("a whole frame");
@@ -224,10 +224,10 @@ fn there_is_a_vector_of_every_type_and_every_code() {
     let values = values();
     let names: BTreeSet<&str> = values.iter().map(|(name, _)| *name).collect();
     assert_eq!(names.len(), values.len(), "names are unique");
-    let kinds: BTreeSet<Kind> = values.iter().map(|(_, frame)| frame.kind()).collect();
-    assert_eq!(kinds.len(), Kind::ALL.len());
+    let kinds: BTreeSet<ForemanKind> = values.iter().map(|(_, frame)| frame.kind()).collect();
+    assert_eq!(kinds.len(), ForemanKind::ALL.len());
     for code in ErrorCode::ALL {
-        assert!(values.iter().any(|(_, frame)| matches!(frame, Frame::Error { code: has, .. } if has == code)));
+        assert!(values.iter().any(|(_, frame)| matches!(frame, ForemanFrame::Error { code: has, .. } if has == code)));
     }
 }
 
@@ -235,8 +235,8 @@ fn there_is_a_vector_of_every_type_and_every_code() {
 #[test]
 fn the_conversation_is_real() {
     let now = Mono::ZERO;
-    let mut worker = Worker::new("w1", "w1-7f3a", 4, Settings::default()).expect("few processors");
-    let mut foreman = Foreman::new(Settings::default());
+    let mut worker = Worker::new("w1", "w1-7f3a", 4, ForemanSettings::default()).expect("few processors");
+    let mut foreman = Foreman::new(ForemanSettings::default());
     let mut said = Vec::new();
     worker.connect(now);
     foreman.connect(now);
@@ -251,7 +251,7 @@ fn the_conversation_is_real() {
             foreman.handle_bytes(now, &to_foreman);
             let events: Vec<ForemanEvent> = std::iter::from_fn(|| foreman.poll_event()).collect();
             if events.iter().any(|event| matches!(event, ForemanEvent::Hello { .. } | ForemanEvent::Update { .. })) {
-                assert!(foreman.answer(now, ticket(&events), Answer::Ok));
+                assert!(foreman.answer(now, ticket(&events), ForemanAnswer::Ok));
             } else if to_worker.is_empty() && to_foreman.is_empty() {
                 break;
             }

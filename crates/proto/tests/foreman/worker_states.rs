@@ -1,21 +1,21 @@
 //! The worker's table of states, row by row.
 
 use turno_proto::foreman::{
-    CloseReason, Counts, ErrorCode, Frame, Hello, Note, Running, Settings, Stop, Task, TaskPair, Worker, WorkerEvent,
-    WorkerState,
+    CloseReason, Counts, ErrorCode, ForemanFrame, ForemanSettings, Hello, Note, Running, Stop, Task, TaskPair, Worker,
+    WorkerEndState, WorkerEvent,
 };
 
 use crate::script::{JOB, WorkerSeat, error, hello, id_of, job, ok, task_of, update, update_of};
 
-fn stop(seq: u32, arg0: u32) -> Frame {
-    Frame::Stop { seq, stop: Stop::from_word(arg0) }
+fn stop(seq: u32, arg0: u32) -> ForemanFrame {
+    ForemanFrame::Stop { seq, stop: Stop::from_word(arg0) }
 }
 
-fn cancel_of(seq: u32, pairs: &[Option<u32>]) -> Frame {
-    Frame::Cancel { seq, pairs: pairs.iter().map(|task| TaskPair { job: JOB, task: *task }).collect() }
+fn cancel_of(seq: u32, pairs: &[Option<u32>]) -> ForemanFrame {
+    ForemanFrame::Cancel { seq, pairs: pairs.iter().map(|task| TaskPair { job: JOB, task: *task }).collect() }
 }
 
-fn no_procs(seq: u32, nrun: u16, nproc: u16) -> Frame {
+fn no_procs(seq: u32, nrun: u16, nproc: u16) -> ForemanFrame {
     error(seq, ErrorCode::NoProcs, Counts { nrun, nproc }.to_word())
 }
 
@@ -23,22 +23,22 @@ fn no_procs(seq: u32, nrun: u16, nproc: u16) -> Frame {
 /// S4.11, S4.47, S4.48, S4.49 and S4.78.
 #[test]
 fn the_greeting() {
-    let mut seat = WorkerSeat::worker(4, Settings::default());
-    assert_eq!((seat.end.state(), seat.end.counts()), (WorkerState::Init0, Counts { nrun: 0, nproc: 4 }));
+    let mut seat = WorkerSeat::worker(4, ForemanSettings::default());
+    assert_eq!((seat.end.state(), seat.end.counts()), (WorkerEndState::Init0, Counts { nrun: 0, nproc: 4 }));
     assert_eq!(seat.hears(&ok(0, 0, 0)), (vec![hello(0, 4)], vec![]));
-    assert_eq!(seat.end.state(), WorkerState::Init1);
+    assert_eq!(seat.end.state(), WorkerEndState::Init1);
     assert_eq!(seat.hears(&ok(0, 0, 4)), (vec![], vec![WorkerEvent::Greeted]));
-    assert_eq!((seat.end.state(), seat.end.max_procs()), (WorkerState::Loop0, 4));
+    assert_eq!((seat.end.state(), seat.end.max_procs()), (WorkerEndState::Loop0, 4));
 }
 
 /// A foreman that says nothing first is told HELLO after five seconds; its OK may come late. Proves S4.49.
 #[test]
 fn a_foreman_without_a_first_word() {
-    let mut seat = WorkerSeat::worker(4, Settings::default());
+    let mut seat = WorkerSeat::worker(4, ForemanSettings::default());
     assert_eq!(seat.waits(4_999), (vec![], vec![]));
     assert_eq!(seat.waits(1), (vec![hello(0, 4)], vec![]));
-    assert_eq!(seat.hears(&ok(0, 0, 0)), (vec![], vec![]), "the first word, late: it answers nothing");
-    assert_eq!(seat.end.state(), WorkerState::Init1);
+    assert_eq!(seat.hears(&ok(0, 0, 0)), (vec![], vec![]), "the first OK, late: it answers nothing");
+    assert_eq!(seat.end.state(), WorkerEndState::Init1);
     assert_eq!(seat.hears(&ok(0, 0, 4)), (vec![], vec![WorkerEvent::Greeted]));
 }
 
@@ -50,7 +50,7 @@ fn a_job_takes_processors() {
     assert_eq!(seat.hears(&job(1, &[1])), (vec![ok(1, 1, 2)], start(&[1])));
     assert_eq!(seat.hears(&job(3, &[2, 3])), (vec![ok(3, 3, 0)], start(&[2, 3])), "the last processor works too");
     assert_eq!(seat.hears(&job(5, &[4])), (vec![no_procs(5, 3, 0)], vec![]));
-    assert_eq!(seat.end.state(), WorkerState::Loop0);
+    assert_eq!(seat.end.state(), WorkerEndState::Loop0);
 }
 
 /// All of a list, or nothing of it; the sum of the processors decides; an empty list changes nothing; a task that runs
@@ -59,9 +59,9 @@ fn a_job_takes_processors() {
 fn all_of_a_job_or_nothing() {
     let mut seat = WorkerSeat::greeted(4);
     let wide = Task { procs: 3, ..task_of(1) };
-    let both = Frame::Job { seq: 1, tasks: vec![wide.clone(), Task { procs: 2, ..task_of(2) }] };
+    let both = ForemanFrame::Job { seq: 1, tasks: vec![wide.clone(), Task { procs: 2, ..task_of(2) }] };
     assert_eq!(seat.hears(&both), (vec![no_procs(1, 0, 4)], vec![]));
-    let one = Frame::Job { seq: 3, tasks: vec![wide.clone()] };
+    let one = ForemanFrame::Job { seq: 3, tasks: vec![wide.clone()] };
     assert_eq!(seat.hears(&one), (vec![ok(3, 3, 1)], vec![WorkerEvent::Start(vec![wide])]));
     assert_eq!(seat.hears(&job(5, &[])), (vec![ok(5, 3, 1)], vec![]));
     for (seq, tasks) in [(7, vec![1]), (9, vec![2, 2])] {
@@ -79,12 +79,12 @@ fn ends_are_told_one_by_one() {
     let mut seat = WorkerSeat::greeted(2);
     seat.hears(&job(1, &[1, 2]));
     assert_eq!(seat.ends(1), (vec![update(2, 1)], vec![]));
-    assert_eq!((seat.end.state(), seat.end.counts()), (WorkerState::Update1, Counts { nrun: 1, nproc: 1 }));
+    assert_eq!((seat.end.state(), seat.end.counts()), (WorkerEndState::Update1, Counts { nrun: 1, nproc: 1 }));
     assert_eq!(seat.ends(2), (vec![], vec![]), "the second end waits");
     // The foreman's counts are of before the second end: that is no difference.
     assert_eq!(seat.hears(&ok(2, 1, 1)), (vec![update(4, 2)], vec![WorkerEvent::Reported(id_of(1))]));
     assert_eq!(seat.hears(&ok(4, 0, 2)), (vec![], vec![WorkerEvent::Reported(id_of(2))]));
-    assert_eq!(seat.end.state(), WorkerState::Loop0);
+    assert_eq!(seat.end.state(), WorkerEndState::Loop0);
     assert!(!seat.end.task_ended(seat.now, update_of(2)), "it does not run any more");
 }
 
@@ -98,11 +98,11 @@ fn an_update_that_waits() {
     let (frames, events) = seat.hears(&error(2, ErrorCode::Overflow, 16));
     assert_eq!(frames, []);
     assert!(matches!(events[..], [WorkerEvent::Note(Note::Later { .. })]), "{events:?}");
-    assert_eq!(seat.end.state(), WorkerState::Update0);
+    assert_eq!(seat.end.state(), WorkerEndState::Update0);
     assert_eq!(seat.waits(99), (vec![], vec![]));
     assert_eq!(seat.hears(&job(3, &[2])).0, [ok(3, 1, 1)]);
     assert_eq!(seat.waits(1), (vec![update(4, 1)], vec![]), "with a new number");
-    assert_eq!(seat.end.state(), WorkerState::Update1);
+    assert_eq!(seat.end.state(), WorkerEndState::Update1);
     assert_eq!(seat.hears(&job(5, &[3])), (vec![], vec![]), "a greater number waits");
     let (frames, events) = seat.hears(&ok(4, 1, 1));
     assert_eq!(frames, [ok(5, 2, 0)]);
@@ -124,7 +124,7 @@ fn cancel() {
     let all = vec![WorkerEvent::Cancel(vec![id_of(1), id_of(3)])];
     assert_eq!(seat.hears(&cancel_of(7, &[None])), (vec![ok(7, 2, 1)], all.clone()));
     assert_eq!(seat.hears(&cancel_of(9, &[Some(1), Some(9), None])), (vec![ok(9, 2, 1)], all), "each once");
-    assert_eq!(seat.end.state(), WorkerState::Loop0);
+    assert_eq!(seat.end.state(), WorkerEndState::Loop0);
 }
 
 /// A process that is gone when CANCEL comes is free in the answer, and its UPDATE frees nothing more. Proves S4.56.
@@ -165,11 +165,11 @@ fn stop_all() {
     assert_eq!(seat.hears(&stop(3, 0)), (vec![ok(3, 2, 0)], vec![WorkerEvent::Stopping { max: 0 }]));
     seat.ends(1);
     assert_eq!(seat.hears(&ok(4, 1, 0)), (vec![], vec![WorkerEvent::Reported(id_of(1))]));
-    assert_eq!(seat.end.state(), WorkerState::Loop0, "nothing is free, and one task runs");
+    assert_eq!(seat.end.state(), WorkerEndState::Loop0, "nothing is free, and one task runs");
     seat.ends(2);
-    assert_eq!(seat.end.state(), WorkerState::Update1, "the last end must be known before it leaves");
+    assert_eq!(seat.end.state(), WorkerEndState::Update1, "the last end must be known before it leaves");
     assert_eq!(seat.hears(&ok(6, 0, 0)), (vec![], vec![WorkerEvent::Reported(id_of(2)), WorkerEvent::Exit]));
-    assert_eq!(seat.end.state(), WorkerState::Exit0);
+    assert_eq!(seat.end.state(), WorkerEndState::Exit0);
     let mut idle = WorkerSeat::greeted(2);
     let told = vec![WorkerEvent::Stopping { max: 0 }, WorkerEvent::Exit];
     assert_eq!(idle.hears(&stop(1, 0)), (vec![ok(1, 0, 0)], told));
@@ -181,10 +181,10 @@ fn stop_at_once() {
     let mut waiting = WorkerSeat::greeted(2);
     waiting.hears(&job(1, &[1, 2]));
     waiting.ends(1);
-    let seats = [WorkerSeat::worker(2, Settings::default()), WorkerSeat::greeted(2), waiting];
+    let seats = [WorkerSeat::worker(2, ForemanSettings::default()), WorkerSeat::greeted(2), waiting];
     for (mut seat, seq) in seats.into_iter().zip([1, 1, 3]) {
         assert_eq!(seat.hears(&stop(seq, u32::MAX)), (vec![ok(seq, 0, 0)], vec![WorkerEvent::ExitNow]));
-        assert_eq!((seat.end.state(), seat.end.next_deadline()), (WorkerState::Exit1, None));
+        assert_eq!((seat.end.state(), seat.end.next_deadline()), (WorkerEndState::Exit1, None));
         assert_eq!(seat.hears(&job(seq + 2, &[9])), (vec![], vec![]), "nothing is done any more");
     }
 }
@@ -200,8 +200,8 @@ fn errors() {
         let (frames, events) = seat.hears(&error(2, code, 0));
         assert_eq!(frames, []);
         assert_eq!(events[1], WorkerEvent::NotReported { id: id_of(1), code });
-        assert_eq!(seat.end.state(), WorkerState::Loop0);
-        let mut greeting = WorkerSeat::worker(2, Settings::default());
+        assert_eq!(seat.end.state(), WorkerEndState::Loop0);
+        let mut greeting = WorkerSeat::worker(2, ForemanSettings::default());
         greeting.hears(&ok(0, 0, 0));
         let events = greeting.hears(&error(0, code, 0)).1;
         assert_eq!(events, [WorkerEvent::Close(CloseReason::HelloRefused(code))]);
@@ -237,8 +237,8 @@ fn a_foreman_that_knows_nothing() {
     seat.ends(2);
     let running = [1, 2].map(|task| Running { task, job: JOB, attempt: 0, procs: 1 });
     let listed = Hello { num_procs: 3, running: running.to_vec(), ..Hello::default() };
-    let (frames, events) = seat.hears(&Frame::Ok { seq: 2, counts: Counts::SEND_HELLO });
-    assert_eq!(frames, [Frame::Hello { seq: 4, hello: Some(listed) }]);
+    let (frames, events) = seat.hears(&ForemanFrame::Ok { seq: 2, counts: Counts::SEND_HELLO });
+    assert_eq!(frames, [ForemanFrame::Hello { seq: 4, hello: Some(listed) }]);
     assert_eq!(events, [WorkerEvent::Note(Note::HelloWanted)]);
     assert_eq!(seat.hears(&ok(4, 2, 1)), (vec![update(6, 2)], vec![]));
     assert_eq!(seat.hears(&ok(6, 1, 2)), (vec![], vec![WorkerEvent::Reported(id_of(2))]));
@@ -253,10 +253,10 @@ fn a_connection_is_lost() {
     seat.ends(1);
     seat.does(|worker, _| worker.disconnect());
     assert_eq!(seat.ends(2), (vec![], vec![]), "nobody is there to be told");
-    assert_eq!((seat.end.state(), seat.end.next_deadline()), (WorkerState::Init0, None));
+    assert_eq!((seat.end.state(), seat.end.next_deadline()), (WorkerEndState::Init0, None));
     seat.does(Worker::connect);
     let (frames, _) = seat.hears(&ok(0, 0, 0));
-    let [Frame::Hello { seq: 0, hello: Some(hello) }] = &frames[..] else { panic!("{frames:?}") };
+    let [ForemanFrame::Hello { seq: 0, hello: Some(hello) }] = &frames[..] else { panic!("{frames:?}") };
     let listed: Vec<u32> = hello.running.iter().map(|running| running.task).collect();
     assert_eq!((hello.num_procs, listed), (3, vec![1, 2, 3]));
     assert_eq!(seat.hears(&ok(0, 3, 0)), (vec![update(2, 1)], vec![WorkerEvent::Greeted]));
@@ -269,18 +269,18 @@ fn a_connection_is_lost() {
 #[test]
 fn a_new_attempt_beside_an_unconfirmed_end() {
     let mut seat = WorkerSeat::greeted(3);
-    let attempt = |attempt| Frame::Job { seq: 1, tasks: vec![Task { attempt, ..task_of(1) }] };
+    let attempt = |attempt| ForemanFrame::Job { seq: 1, tasks: vec![Task { attempt, ..task_of(1) }] };
     seat.hears(&attempt(1));
     seat.does(|worker, _| worker.disconnect());
     seat.ends(1);
     for reconnected in [false, true] {
         seat.does(Worker::connect);
         let (frames, _) = seat.hears(&ok(0, 0, 0));
-        let [Frame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
+        let [ForemanFrame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
         let listed: Vec<u32> = hello.running.iter().map(|running| running.attempt).collect();
         assert_eq!(listed, [if reconnected { 2 } else { 1 }]);
         let (frames, _) = seat.hears(&ok(0, 1, 2));
-        assert!(matches!(&frames[..], [Frame::Update { seq: 2, update }] if update.attempt == 1), "{frames:?}");
+        assert!(matches!(&frames[..], [ForemanFrame::Update { seq: 2, update }] if update.attempt == 1), "{frames:?}");
         if !reconnected {
             assert_eq!(seat.hears(&attempt(2)).0, [ok(1, 1, 2)]);
         }
@@ -289,7 +289,7 @@ fn a_new_attempt_beside_an_unconfirmed_end() {
     seat.ends(1);
     seat.does(Worker::connect);
     let (frames, _) = seat.hears(&ok(0, 0, 0));
-    let [Frame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
+    let [ForemanFrame::Hello { hello: Some(hello), .. }] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!(hello.running, [Running { task: 1, job: JOB, attempt: 2, procs: 1 }]);
 }
 
@@ -318,7 +318,7 @@ fn a_worker_shrinks_by_itself() {
 /// Before it is greeted, or while it is apart, the next HELLO says the new number.
 #[test]
 fn a_worker_shrinks_before_it_is_greeted() {
-    let mut seat = WorkerSeat::worker(4, Settings::default());
+    let mut seat = WorkerSeat::worker(4, ForemanSettings::default());
     assert_eq!(seat.does(|end, now| end.shrink(now, 2)), (vec![], vec![]));
     assert_eq!(seat.hears(&ok(0, 0, 0)), (vec![hello(0, 2)], vec![]));
     assert_eq!(seat.does(|end, now| end.shrink(now, 0)).0, []);
@@ -326,9 +326,9 @@ fn a_worker_shrinks_before_it_is_greeted() {
     assert_eq!(seat.hears(&ok(2, 0, 0)).1, [WorkerEvent::Exit]);
 }
 
-fn hello_with(seq: u32, num_procs: u16, tasks: &[u32]) -> Frame {
-    let Frame::Hello { hello: Some(plain), .. } = hello(seq, num_procs) else { panic!("it has a body") };
-    Frame::Hello {
+fn hello_with(seq: u32, num_procs: u16, tasks: &[u32]) -> ForemanFrame {
+    let ForemanFrame::Hello { hello: Some(plain), .. } = hello(seq, num_procs) else { panic!("it has a body") };
+    ForemanFrame::Hello {
         seq,
         hello: Some(Hello { running: tasks.iter().map(|task| Running::from(&task_of(*task))).collect(), ..plain }),
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use turno_proto::foreman::{
-    Answer, CloseReason, Counts, ErrorCode, Foreman, ForemanEvent, Hello, Kind, Outcome, RequestId, Role, Settings,
-    StatusUpdate, Stop, Task, TaskId, TaskPair, Ticket, Worker, WorkerEvent, decode, split,
+    CloseReason, Counts, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanKind, ForemanSettings, Hello, Outcome,
+    RequestId, Role, StatusUpdate, Stop, Task, TaskPair, Ticket, WireTaskId, Worker, WorkerEvent, decode, split,
 };
 use turno_proto::model::Mono;
 
@@ -24,7 +24,7 @@ pub(crate) enum Place {
 /// Everything.
 #[derive(Debug)]
 pub(crate) struct World {
-    settings: Settings,
+    settings: ForemanSettings,
     pub(crate) now: Mono,
     pub(crate) worker: Worker,
     pub(crate) foreman: Foreman,
@@ -34,14 +34,14 @@ pub(crate) struct World {
     foreman_buffer: Vec<u8>,
     pub(crate) tap: Tap,
     /// The foreman's owner.
-    pub(crate) tickets: VecDeque<(Ticket, Option<TaskId>)>,
+    pub(crate) tickets: VecDeque<(Ticket, Option<WireTaskId>)>,
     pub(crate) room: u16,
-    pub(crate) places: BTreeMap<TaskId, Place>,
+    pub(crate) places: BTreeMap<WireTaskId, Place>,
     asked: BTreeSet<RequestId>,
     next_id: u64,
     /// The worker's owner.
-    pub(crate) running: BTreeSet<TaskId>,
-    started: BTreeSet<TaskId>,
+    pub(crate) running: BTreeSet<WireTaskId>,
+    started: BTreeSet<WireTaskId>,
     pub(crate) closed: Option<CloseReason>,
     /// Processors that are left when all that was asked for is done.
     left: u16,
@@ -50,8 +50,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(settings: Settings, procs: u16, tasks: u32) -> Self {
-        let places = (1..=tasks).map(|task| (TaskId { job: u64::from(task % 3), task }, Place::Waiting)).collect();
+    pub(crate) fn new(settings: ForemanSettings, procs: u16, tasks: u32) -> Self {
+        let places = (1..=tasks).map(|task| (WireTaskId { job: u64::from(task % 3), task }, Place::Waiting)).collect();
         let mut world = Self {
             settings,
             now: Mono::ZERO,
@@ -134,10 +134,10 @@ impl World {
         self.look();
     }
 
-    pub(crate) fn answer(&mut self, answer: Answer) -> bool {
+    pub(crate) fn answer(&mut self, answer: ForemanAnswer) -> bool {
         let Some((ticket, ended)) = self.tickets.pop_front() else { return false };
         if self.foreman.answer(self.now, ticket, answer)
-            && answer == Answer::Ok
+            && answer == ForemanAnswer::Ok
             && let Some(id) = ended
         {
             self.places.insert(id, Place::Done);
@@ -149,17 +149,17 @@ impl World {
     /// The foreman's owner has forgotten the worker, once.
     pub(crate) fn ask_hello(&mut self) -> bool {
         let is_update = self.tickets.front().is_some_and(|(_, ended)| ended.is_some());
-        is_update && !std::mem::replace(&mut self.hello_wanted, true) && self.answer(Answer::SendHello)
+        is_update && !std::mem::replace(&mut self.hello_wanted, true) && self.answer(ForemanAnswer::SendHello)
     }
 
     pub(crate) fn offer(&mut self, count: usize) -> bool {
         let waiting = self.places.iter().filter(|(_, place)| **place == Place::Waiting);
-        let ids: Vec<TaskId> = waiting.map(|(id, _)| *id).take(count).collect();
+        let ids: Vec<WireTaskId> = waiting.map(|(id, _)| *id).take(count).collect();
         if ids.is_empty() {
             return false;
         }
         let request = self.request();
-        let task = |id: &TaskId| Task { task: id.task, job: id.job, attempt: 1, ..Task::default() };
+        let task = |id: &WireTaskId| Task { task: id.task, job: id.job, attempt: 1, ..Task::default() };
         let tasks = ids.iter().map(task).collect();
         self.places.extend(ids.iter().map(|id| (*id, Place::Offered(request))));
         self.room = 0;
@@ -207,7 +207,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         for _ in 0..20_000 {
             let mut moved = self.deliver(Role::Worker, 64) + self.deliver(Role::Foreman, 64) > 0;
-            moved |= self.answer(Answer::Ok);
+            moved |= self.answer(ForemanAnswer::Ok);
             moved |= self.end_task(0);
             if self.room > 0 {
                 moved |= self.offer(usize::from(self.room));
@@ -303,14 +303,14 @@ impl World {
         }
     }
 
-    fn take_outcome(&mut self, id: RequestId, kind: Kind, outcome: Outcome) {
+    fn take_outcome(&mut self, id: RequestId, kind: ForemanKind, outcome: Outcome) {
         assert!(self.asked.remove(&id), "{id:?} ends twice");
         let place = match outcome {
             Outcome::Ok(_) => Place::Running,
             Outcome::Unknown => Place::Unknown,
             Outcome::NotSent => Place::Waiting,
             Outcome::Refused { code, .. } => {
-                assert_eq!((kind, code), (Kind::Cancel, ErrorCode::NoSuchJob), "a sound worker takes what fits");
+                assert_eq!((kind, code), (ForemanKind::Cancel, ErrorCode::NoSuchJob), "a sound worker takes what fits");
                 return;
             }
         };
@@ -320,7 +320,7 @@ impl World {
 
     /// What is not listed is not there; what is listed runs, or its UPDATE follows.
     fn reconcile(&mut self, hello: &Hello) {
-        let listed: BTreeSet<TaskId> = hello.running.iter().map(|running| running.id()).collect();
+        let listed: BTreeSet<WireTaskId> = hello.running.iter().map(|running| running.id()).collect();
         for (id, place) in &mut self.places {
             match (*place, listed.contains(id)) {
                 (Place::Unknown | Place::Running, false) => *place = Place::Waiting,

@@ -2,7 +2,7 @@
 
 use turno_proto::model::link::{BrokerId, LinkMessage, Offer, Path, Presence, Room};
 use turno_proto::model::{Code, limits};
-use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, decode, encode_link_word, flags};
+use turno_proto::native::{Fault, Frame, HEADER_LEN, Header, Kind, decode, encode_link_message, flags};
 
 use crate::golden;
 
@@ -84,9 +84,9 @@ fn path(ids: &[u64]) -> Path {
     Path::new(ids.iter().map(|id| BrokerId::new(*id))).expect("as it should be")
 }
 
-fn inside(word: &LinkMessage) -> Vec<u8> {
+fn inside(message: &LinkMessage) -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode_link_word(word, &mut bytes);
+    encode_link_message(message, &mut bytes);
     bytes.split_off(HEADER_LEN)
 }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Acceptor, Credentials, Dialler, ExpectProof, Frame, Greeted, Identity, LinkChallenge, LinkHello, Nonce, Proof,
-    Secret,
+    Acceptor, Dialler, ExpectProof, Frame, Greeted, GreetingCredentials, Identity, LinkChallenge, LinkHello, Nonce,
+    Proof, Secret,
 };
 
 use crate::{SECRET, acceptor, dialler, golden, values};
@@ -14,7 +14,11 @@ const NONCE_B: Nonce = [0x42; 32];
 const OTHER: &[u8] = b"correct horse battery stable";
 
 /// A greeting up to where each end has said one thing.
-fn begin(a: &Credentials, b: &Credentials, nonces: (Nonce, Nonce)) -> (Dialler, LinkHello, LinkChallenge, ExpectProof) {
+fn begin(
+    a: &GreetingCredentials,
+    b: &GreetingCredentials,
+    nonces: (Nonce, Nonce),
+) -> (Dialler, LinkHello, LinkChallenge, ExpectProof) {
     let dialler = Dialler::new(a.clone(), nonces.0, true);
     let hello = dialler.hello();
     let (challenge, expect) = Acceptor::new(b.clone(), nonces.1, true).greeted(hello.clone()).expect("as it should be");
@@ -22,7 +26,11 @@ fn begin(a: &Credentials, b: &Credentials, nonces: (Nonce, Nonce)) -> (Dialler, 
 }
 
 /// Who each end takes the other for, or why it does not.
-fn greet(a: &Credentials, b: &Credentials, local: bool) -> Result<(Identity, Identity), (&'static str, Code)> {
+fn greet(
+    a: &GreetingCredentials,
+    b: &GreetingCredentials,
+    local: bool,
+) -> Result<(Identity, Identity), (&'static str, Code)> {
     let dialler = Dialler::new(a.clone(), NONCE_A, local);
     let (challenge, expect) =
         Acceptor::new(b.clone(), NONCE_B, local).greeted(dialler.hello()).map_err(|code| ("acceptor", code))?;
@@ -79,7 +87,7 @@ fn both_ends_need_the_same_secret_or_none_on_one_machine() {
     assert_eq!(far.challenged(challenge).map(|_| ()), Err(Code::LinkRefused));
 }
 
-/// An acceptor takes nobody's word for it: a client that knows no secret cannot make its proof.
+/// An acceptor needs a proof: a client that knows no secret cannot make it.
 #[test]
 fn a_proof_is_looked_at_by_the_acceptor_too() {
     let (a, b) = (dialler(Some(SECRET)), acceptor(Some(SECRET)));
@@ -130,7 +138,7 @@ fn what_was_heard_before_is_refused() {
     assert_eq!(again.challenged(challenge).map(|_| ()), Err(Code::LinkRefused));
 }
 
-/// Anyone who has only a mirror: an end's own words, and proofs of the other direction, sent back to it.
+/// A mirror attack: an end's own frames, and proofs of the other direction, sent back to it.
 #[test]
 fn what_is_reflected_is_refused() {
     let (a, b) = (dialler(Some(SECRET)), acceptor(Some(SECRET)));
@@ -138,12 +146,12 @@ fn what_is_reflected_is_refused() {
     let (dialler, _, challenge, expect) = begin(&a, &b, (NONCE_A, NONCE_B));
     assert_eq!(expect.proven(&Proof { proof: challenge.proof.clone() }), Err(Code::LinkRefused));
 
-    // The dialler's proof as the acceptor's: a broker that is dialled is made to dial, and its words are passed on.
+    // The dialler's proof as the acceptor's: a broker that is dialled is made to dial, and its frames are passed on.
     let Greeted { proof, .. } = dialler.clone().challenged(challenge.clone()).expect("as it should be");
     let mirrored = LinkChallenge { proof: proof.proof, ..challenge };
     assert_eq!(dialler.challenged(mirrored).map(|_| ()), Err(Code::LinkRefused));
 
-    // A dialler's own words as a challenge.
+    // A dialler's own frames as a challenge.
     let own = Dialler::new(a, NONCE_A, false);
     let LinkHello { version, broker, name, program, frame_bytes_max, nonce } = own.hello();
     let mirrored = LinkChallenge { version, broker, name, program, frame_bytes_max, nonce, proof: Bytes::new() };
@@ -174,8 +182,8 @@ fn what_was_changed_on_its_way_is_refused() {
         assert_eq!(expect.proven(&proof), Err(Code::LinkRefused), "{hello:?}");
     }
     // Names that change places.
-    let swapped = Credentials { identity: Identity { name: "b".to_owned(), ..a.identity.clone() }, ..a };
-    let taken = Credentials { identity: Identity { name: "a".to_owned(), ..b.identity.clone() }, ..b.clone() };
+    let swapped = GreetingCredentials { identity: Identity { name: "b".to_owned(), ..a.identity.clone() }, ..a };
+    let taken = GreetingCredentials { identity: Identity { name: "a".to_owned(), ..b.identity.clone() }, ..b.clone() };
     let dialler = Dialler::new(swapped, NONCE_A, false);
     let (_, _, challenge, _) = begin(&crate::dialler(Some(SECRET)), &taken, (NONCE_A, NONCE_B));
     assert_eq!(
@@ -183,8 +191,10 @@ fn what_was_changed_on_its_way_is_refused() {
         Err(Code::LinkRefused)
     );
     // What a length before it is for: "ab" and "c" are not "a" and "bc".
-    let long =
-        Credentials { identity: Identity { name: "aa".to_owned(), ..crate::dialler(Some(SECRET)).identity }, ..b };
+    let long = GreetingCredentials {
+        identity: Identity { name: "aa".to_owned(), ..crate::dialler(Some(SECRET)).identity },
+        ..b
+    };
     let (_, _, challenge, _) = begin(&long, &acceptor(Some(SECRET)), (NONCE_A, NONCE_B));
     let dialler = Dialler::new(crate::dialler(Some(SECRET)), NONCE_A, false);
     assert_eq!(
@@ -234,7 +244,7 @@ fn a_secret_is_long_enough_and_never_shown() {
 fn a_long_name_of_ones_own_is_cut() {
     let a = dialler(Some(SECRET));
     let identity = Identity { name: "ü".repeat(100), ..a.identity };
-    let a = Credentials::new(identity, a.secret);
+    let a = GreetingCredentials::new(identity, a.secret);
     assert_eq!(a.identity.name.len(), limits::PEER_NAME_BYTES_MAX);
     assert!(greet(&a, &acceptor(Some(SECRET)), false).is_ok());
 }

@@ -155,7 +155,7 @@ fn only_what_is_of_links_may_cross() {
     }
 }
 
-/// What cannot be read ends the link: anyone who sent it waits for an answer that would never come.
+/// An unreadable frame ends the link: its sender waits for an answer that would never come.
 #[test]
 fn a_frame_that_cannot_be_read_is_fatal() {
     for vector in golden::all().iter().filter(|vector| vector.name == "offer" || vector.name == "forward") {
@@ -240,7 +240,7 @@ fn a_frame_that_is_too_long_is_refused_by_its_header() {
     assert_eq!(fault.code, Code::FrameTooLarge);
 }
 
-/// A wrong secret is told to the other end, once by each: anyone who dialled sees it first.
+/// A wrong secret is told to the other end, once by each: the dialling end sees it first.
 #[test]
 fn a_wrong_secret_ends_the_greeting() {
     let (mut a, hello) = dialled(Some(b"another secret of links"), false);

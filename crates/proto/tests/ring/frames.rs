@@ -2,7 +2,7 @@
 
 use turno_proto::model::ring::{Circle, Had, Member, NewConn, Origin, Publication, RingMessage, Sid};
 use turno_proto::model::{Code, limits};
-use turno_proto::native::{Event, Frame, HEADER_LEN, Header, Kind, Raw, decode, flags};
+use turno_proto::native::{Frame, HEADER_LEN, Header, Kind, Raw, RawEvent, decode, flags};
 
 use crate::{member, written};
 
@@ -66,7 +66,7 @@ fn addresses_have_a_limit() {
         let newconn = NewConn { joiner: member.clone(), content: None, gap: false, verdict: None, hops: 0 };
         let refused = RingMessage::Refused { code: Code::RingBusy, instead: Some(member.clone()) };
         let content = RingMessage::ServOff { leaver: sound(), content: Some(Box::new(member.clone())), hops: 0 };
-        let words = [
+        let messages = [
             RingMessage::NewConn(newconn),
             refused,
             content,
@@ -74,8 +74,8 @@ fn addresses_have_a_limit() {
             RingMessage::Merge { origin: ORIGIN, contact: member.clone(), hops: 0 },
             RingMessage::CaughtUp { members: vec![sound(), member] },
         ];
-        for word in words {
-            assert_eq!(code_of(&Frame::from(word.clone())), code, "{word:?}");
+        for message in messages {
+            assert_eq!(code_of(&Frame::from(message.clone())), code, "{message:?}");
         }
     }
 }
@@ -84,7 +84,7 @@ fn addresses_have_a_limit() {
 #[test]
 fn a_publication_is_read_only_if_it_makes_sense() {
     let publish = |seq, after| {
-        let event = Event { topic: b"t", payload: Raw { headers: false, bytes: b"" } };
+        let event = RawEvent { topic: b"t", payload: Raw { headers: false, bytes: b"" } };
         Frame::RingPublish(Publication { origin: ORIGIN, seq, after, round: 0, hops: 0, event })
     };
     let table = [

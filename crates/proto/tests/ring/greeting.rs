@@ -4,8 +4,8 @@ use bytes::Bytes;
 use turno_proto::model::ring::Sid;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Acceptor, Credentials, Dialler, ExpectProof, Frame, Greeted, Identity, LinkChallenge, Nonce, Proof, RingChallenge,
-    RingHello, RingIdentity, Secret,
+    Acceptor, Dialler, ExpectProof, Frame, Greeted, GreetingCredentials, Identity, LinkChallenge, Nonce, Proof,
+    RingChallenge, RingHello, RingIdentity, Secret,
 };
 
 use crate::{SECRET, acceptor, dialler, member, unnumbered, values};
@@ -14,7 +14,7 @@ const NONCE_A: Nonce = [0x41; 32];
 const NONCE_B: Nonce = [0x42; 32];
 const OTHER: &[u8] = b"correct horse battery stable";
 
-type Ring = Credentials<RingIdentity>;
+type Ring = GreetingCredentials<RingIdentity>;
 
 /// A greeting up to where each end has said one thing.
 fn begin(a: &Ring, b: &Ring) -> (Dialler<RingIdentity>, RingHello, RingChallenge, ExpectProof<RingIdentity>) {
@@ -147,7 +147,7 @@ fn a_proof_of_a_link_is_refused() {
         program: String::new(),
         frame_bytes_max: 0,
     };
-    let link = Credentials { identity, secret };
+    let link = GreetingCredentials { identity, secret };
     let dialler = Dialler::new(link.clone(), NONCE_A, false);
     let (LinkChallenge { proof, .. }, _) =
         Acceptor::new(link, NONCE_B, false).greeted(dialler.hello()).expect("as it should be");

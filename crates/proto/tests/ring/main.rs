@@ -9,7 +9,7 @@ mod session;
 mod values;
 
 use turno_proto::model::ring::{Member, Origin, Sid};
-use turno_proto::native::{Credentials, Frame, RingIdentity, Secret, encode};
+use turno_proto::native::{Frame, GreetingCredentials, RingIdentity, Secret, encode};
 
 pub(crate) const SECRET: &[u8] = b"correct horse battery staple";
 
@@ -19,22 +19,22 @@ pub(crate) fn member(sid: u16, incarnation: u64) -> Member {
     Member { origin, address: address(8_000), native: address(8_100) }
 }
 
-pub(crate) fn dialler(secret: Option<&[u8]>) -> Credentials<RingIdentity> {
+pub(crate) fn dialler(secret: Option<&[u8]>) -> GreetingCredentials<RingIdentity> {
     credentials(Some(member(1, 1_700_000_000_000)), secret)
 }
 
-pub(crate) fn acceptor(secret: Option<&[u8]>) -> Credentials<RingIdentity> {
+pub(crate) fn acceptor(secret: Option<&[u8]>) -> GreetingCredentials<RingIdentity> {
     credentials(Some(member(2, 1_700_000_000_500)), secret)
 }
 
 /// One that has no number yet.
-pub(crate) fn unnumbered(secret: Option<&[u8]>) -> Credentials<RingIdentity> {
+pub(crate) fn unnumbered(secret: Option<&[u8]>) -> GreetingCredentials<RingIdentity> {
     credentials(None, secret)
 }
 
-fn credentials(member: Option<Member>, secret: Option<&[u8]>) -> Credentials<RingIdentity> {
+fn credentials(member: Option<Member>, secret: Option<&[u8]>) -> GreetingCredentials<RingIdentity> {
     let secret = secret.map(|bytes| Secret::new(bytes).expect("long enough"));
-    Credentials { identity: RingIdentity { member, program: "turno 0.1.0".to_owned() }, secret }
+    GreetingCredentials { identity: RingIdentity { member, program: "turno 0.1.0".to_owned() }, secret }
 }
 
 pub(crate) fn written(frame: &Frame<'_>) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use turno_proto::model::ring::{Circle, Errand, NewConn, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, Mono, limits};
 use turno_proto::native::{
-    Connect, Credentials, Fault, Frame, Kind, RingIdentity, RingSession, RingStep, VERSION, decode, split,
+    Connect, Fault, Frame, GreetingCredentials, Kind, RingIdentity, RingSession, RingStep, VERSION, decode, split,
 };
 
 use crate::{SECRET, acceptor, dialler, golden, member, unnumbered, values, written};
@@ -15,7 +15,7 @@ fn at(millis: u64) -> Mono {
     Mono::from_millis(millis)
 }
 
-fn dialled(me: Credentials<RingIdentity>, local: bool) -> (RingSession, Vec<u8>) {
+fn dialled(me: GreetingCredentials<RingIdentity>, local: bool) -> (RingSession, Vec<u8>) {
     let mut said = Vec::new();
     (RingSession::dial(at(0), at(GREETED_BY_MS), me, [0x41; 32], local, BEAT_MS, &mut said), said)
 }
@@ -32,7 +32,7 @@ fn step<'a>(session: &mut RingSession, bytes: &'a [u8], out: &mut Vec<u8>) -> Re
 }
 
 /// Both ends of a connection that is up: who sends, who receives.
-fn up(me: Credentials<RingIdentity>) -> (RingSession, RingSession) {
+fn up(me: GreetingCredentials<RingIdentity>) -> (RingSession, RingSession) {
     let (mut a, hello) = dialled(me.clone(), false);
     let mut b = accepted(Some(SECRET), false);
     let (mut challenge, mut proof) = (Vec::new(), Vec::new());
@@ -140,7 +140,7 @@ fn only_words_of_the_right_direction_may_come() {
         let kind = frame.kind();
         let alive = matches!(kind, Kind::Ping | Kind::Pong | Kind::Error);
         let asks = frame == Frame::from(RingMessage::AskSid);
-        let tells = matches!(&frame, Frame::Ring(word) if matches!(**word, RingMessage::FreeSid { .. }));
+        let tells = matches!(&frame, Frame::Ring(message) if matches!(**message, RingMessage::FreeSid { .. }));
         let bytes = written(&frame);
         let check = |session: &mut RingSession, may: bool| {
             let mut out = Vec::new();
@@ -164,7 +164,7 @@ fn only_words_of_the_right_direction_may_come() {
     }
 }
 
-/// A word that is not known ends the connection, from a member too: all numbers of the ring's words have their meaning, and what
+/// An unknown message ends the connection, from a member too: all numbers of the ring's messages have their meaning, and what
 /// another one means may matter (S3.44, see ADR 17).
 #[test]
 fn an_unknown_word_ends_the_connection() {
@@ -179,7 +179,7 @@ fn an_unknown_word_ends_the_connection() {
     }
 }
 
-/// The first word says what the connection is for.
+/// The first message says what the connection is for.
 #[test]
 fn one_word_opens_a_connection() {
     let newconn = |content| {
@@ -232,7 +232,7 @@ fn who_has_no_number_only_asks_for_one() {
     }
 }
 
-/// Another secret, none on another machine, and words of another greeting: each end says why. Proves S3.51.
+/// Another secret, none on another machine, and frames of another greeting: each end says why. Proves S3.51.
 #[test]
 fn who_does_not_know_the_secret_is_refused() {
     let other: &[u8] = b"another secret, as long";
@@ -241,7 +241,7 @@ fn who_does_not_know_the_secret_is_refused() {
     let mut challenge = Vec::new();
     step(&mut accepted(Some(SECRET), false), &hello, &mut challenge).expect("as it should be");
     assert_refuses(&mut a, &challenge, Code::RingRefused);
-    // One that does not look is refused by the acceptor: here with words of an earlier greeting.
+    // One that does not look is refused by the acceptor: here with frames of an earlier greeting.
     let (mut a, hello) = dialled(dialler(Some(SECRET)), false);
     let (mut challenge, mut proof) = (Vec::new(), Vec::new());
     step(&mut accepted(Some(SECRET), false), &hello, &mut challenge).expect("as it should be");
@@ -295,7 +295,7 @@ fn a_greeting_takes_only_so_long() {
     }
 }
 
-/// The other end's last word is told, during the greeting and after it.
+/// The other end's last frame is reported, during the greeting and after it.
 #[test]
 fn an_error_ends_it() {
     let error = written(&Frame::Error { seq: 0, code: Code::RingRefused, fatal: true, detail: "no" });

@@ -23,7 +23,7 @@ use turno_proto::model::{
 };
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
-    Answer, Broadcast, Closing, ClosingReason, Config, Connect, Deliver, Frame, Kind, Outgoing, Raw, Register,
+    Answer, Closing, ClosingReason, Config, Connect, Deliver, Frame, Kind, Raw, RawBroadcast, RawOutgoing, Register,
 };
 
 /// The parts of one frame.
@@ -190,9 +190,9 @@ impl Seed {
         Register { slots: self.bits[1].then_some(self.long.cast_signed()), name: self.text(), key: self.text() }
     }
 
-    fn outgoing(&self) -> Outgoing<'_> {
+    fn outgoing(&self) -> RawOutgoing<'_> {
         let [deadline, retries, priority, cost, no_reply, fail_fast] = self.bits;
-        Outgoing {
+        RawOutgoing {
             seq: self.seq,
             handle: self.word,
             deadline_ms: deadline.then_some(self.number),
@@ -207,10 +207,10 @@ impl Seed {
         }
     }
 
-    fn broadcast(&self) -> Broadcast<'_> {
+    fn broadcast(&self) -> RawBroadcast<'_> {
         let [deadline, no_reply, skip_self, ..] = self.bits;
         let deadline_ms = deadline.then_some(self.number);
-        Broadcast {
+        RawBroadcast {
             seq: self.seq,
             handle: self.word,
             deadline_ms,

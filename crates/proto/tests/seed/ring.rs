@@ -5,7 +5,7 @@ use turno_proto::model::Code;
 use turno_proto::model::ring::{
     Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingMessage, Sid,
 };
-use turno_proto::native::{Event, RingChallenge, RingHello};
+use turno_proto::native::{RawEvent, RingChallenge, RingHello};
 
 use super::Seed;
 
@@ -62,7 +62,7 @@ impl Seed {
         RingMessage::RetConn(RetConn::Call { caller: self.member(), content, hops: self.choice })
     }
 
-    pub(super) fn ring_publish(&self) -> Publication<Event<'_>> {
+    pub(super) fn ring_publish(&self) -> Publication<RawEvent<'_>> {
         let (seq, after) = (self.long.max(1), self.long.max(1) - 1);
         let round = u64::from(self.number);
         Publication { origin: self.origin(), seq, after, round, hops: self.choice, event: self.event() }

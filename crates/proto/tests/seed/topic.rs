@@ -1,7 +1,7 @@
 //! Any frame about topics.
 
 use turno_proto::model::Filter;
-use turno_proto::native::{Event, Raw};
+use turno_proto::native::{Raw, RawEvent};
 
 use super::Seed;
 
@@ -16,7 +16,7 @@ impl Seed {
         Filter::pattern(pattern.as_bytes()).expect("a sound pattern")
     }
 
-    pub(super) fn event(&self) -> Event<'_> {
-        Event { topic: &self.bytes, payload: Raw::from(&self.payload) }
+    pub(super) fn event(&self) -> RawEvent<'_> {
+        RawEvent { topic: &self.bytes, payload: Raw::from(&self.payload) }
     }
 }

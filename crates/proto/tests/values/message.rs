@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use turno_proto::headers::{self, Headers};
 use turno_proto::model::{BroadcastEnd, Code, Cost, Delivery, Durability, MessageId, Party, Payload, WorkerId};
-use turno_proto::native::{Answer, Broadcast, Deliver, Frame, Outgoing, Raw};
+use turno_proto::native::{Answer, Deliver, Frame, Raw, RawBroadcast, RawOutgoing};
 
 /// Term 1,790,000,000,000, counter 3.
 const TOKEN: u64 = 1_790_000_000_000 << 20 | 3;
@@ -18,6 +18,7 @@ static TRACE_JSON: LazyLock<Payload> = LazyLock::new(|| payload(TRACE, br#"{"a":
 static TRACE_BINARY: LazyLock<Payload> = LazyLock::new(|| payload(TRACE, BINARY));
 static KEY_EMPTY: LazyLock<Payload> = LazyLock::new(|| payload(KEY, b""));
 static JSON_OBJECT: LazyLock<Payload> = LazyLock::new(|| payload(JSON, b"{}"));
+static PARTS: LazyLock<Payload> = LazyLock::new(|| payload(&[("parts", "2 0 5")], b"hiworld"));
 static UNIT_PERCENT: LazyLock<Payload> = LazyLock::new(|| payload(&[("unit", "percent")], b"40"));
 
 pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
@@ -57,9 +58,9 @@ const fn delivery(stamp: u32, index: u32) -> Delivery {
 }
 
 fn requests() -> Vec<(&'static str, Frame<'static>)> {
-    let plain = Outgoing::new(7, 3, body(b"hello"));
-    let of = |raw| Outgoing { payload: raw, ..plain };
-    let all_options = Outgoing {
+    let plain = RawOutgoing::new(7, 3, body(b"hello"));
+    let of = |raw| RawOutgoing { payload: raw, ..plain };
+    let all_options = RawOutgoing {
         deadline_ms: Some(1_500),
         retries: Some(2),
         priority: Some(9),
@@ -75,42 +76,43 @@ fn requests() -> Vec<(&'static str, Frame<'static>)> {
         ("request_binary_body", of(body(BINARY))),
         ("request_headers", of(with_headers(&TRACE_JSON))),
         ("request_headers_empty_body", of(with_headers(&KEY_EMPTY))),
+        ("request_parts", of(with_headers(&PARTS))),
         ("request_zero_header_block", of(Raw { headers: true, bytes: b"\0\0hello" })),
-        ("request_deadline", Outgoing { deadline_ms: Some(1_500), ..plain }),
-        ("request_retries", Outgoing { retries: Some(255), ..plain }),
-        ("request_priority", Outgoing { priority: Some(9), ..plain }),
-        ("request_cost", Outgoing { cost: Some(300), ..plain }),
-        ("request_no_reply", Outgoing { no_reply: true, ..plain }),
-        ("request_fail_fast", Outgoing { fail_fast: true, ..plain }),
-        ("request_cancel_on_disconnect", Outgoing { cancel_on_disconnect: true, ..plain }),
+        ("request_deadline", RawOutgoing { deadline_ms: Some(1_500), ..plain }),
+        ("request_retries", RawOutgoing { retries: Some(255), ..plain }),
+        ("request_priority", RawOutgoing { priority: Some(9), ..plain }),
+        ("request_cost", RawOutgoing { cost: Some(300), ..plain }),
+        ("request_no_reply", RawOutgoing { no_reply: true, ..plain }),
+        ("request_fail_fast", RawOutgoing { fail_fast: true, ..plain }),
+        ("request_cancel_on_disconnect", RawOutgoing { cancel_on_disconnect: true, ..plain }),
         ("request_all_options", all_options),
     ];
     table.into_iter().map(|(name, message)| (name, Frame::Request(message))).collect()
 }
 
 fn sends() -> Vec<(&'static str, Frame<'static>)> {
-    let plain = Outgoing::new(8, 3, body(b"hello"));
+    let plain = RawOutgoing::new(8, 3, body(b"hello"));
     let options =
-        Outgoing { deadline_ms: Some(86_400_000), retries: Some(0), priority: Some(0), cost: Some(1), ..plain };
+        RawOutgoing { deadline_ms: Some(86_400_000), retries: Some(0), priority: Some(0), cost: Some(1), ..plain };
     vec![
         ("send_plain", Frame::Send(plain)),
-        ("send_empty_body", Frame::Send(Outgoing { payload: body(b""), ..plain })),
+        ("send_empty_body", Frame::Send(RawOutgoing { payload: body(b""), ..plain })),
         ("send_options", Frame::Send(options)),
-        ("send_headers", Frame::Send(Outgoing { payload: with_headers(&TRACE_BINARY), ..plain })),
-        ("send_dedup", Frame::Send(Outgoing { dedup_id: Some(b"order-4711"), ..plain })),
-        ("send_dedup_shortest", Frame::Send(Outgoing { dedup_id: Some(b"\xFF"), payload: body(b""), ..plain })),
-        ("send_dedup_longest", Frame::Send(Outgoing { dedup_id: Some(&[b'x'; 64]), ..plain })),
+        ("send_headers", Frame::Send(RawOutgoing { payload: with_headers(&TRACE_BINARY), ..plain })),
+        ("send_dedup", Frame::Send(RawOutgoing { dedup_id: Some(b"order-4711"), ..plain })),
+        ("send_dedup_shortest", Frame::Send(RawOutgoing { dedup_id: Some(b"\xFF"), payload: body(b""), ..plain })),
+        ("send_dedup_longest", Frame::Send(RawOutgoing { dedup_id: Some(&[b'x'; 64]), ..plain })),
         (
             "send_dedup_options",
-            Frame::Send(Outgoing { dedup_id: Some(b"7"), payload: with_headers(&KEY_EMPTY), ..options }),
+            Frame::Send(RawOutgoing { dedup_id: Some(b"7"), payload: with_headers(&KEY_EMPTY), ..options }),
         ),
     ]
 }
 
 fn broadcasts() -> Vec<(&'static str, Frame<'static>)> {
     let raw = body(b"hello");
-    let plain = Broadcast { seq: 7, handle: 3, deadline_ms: None, no_reply: false, skip_self: false, payload: raw };
-    let options = Broadcast {
+    let plain = RawBroadcast { seq: 7, handle: 3, deadline_ms: None, no_reply: false, skip_self: false, payload: raw };
+    let options = RawBroadcast {
         deadline_ms: Some(1_500),
         no_reply: true,
         skip_self: true,
@@ -132,7 +134,7 @@ fn broadcasts() -> Vec<(&'static str, Frame<'static>)> {
     vec![
         ("broadcast", Frame::Broadcast(plain)),
         ("broadcast_options", Frame::Broadcast(options)),
-        ("broadcast_empty_body", Frame::Broadcast(Broadcast { payload: body(b""), ..plain })),
+        ("broadcast_empty_body", Frame::Broadcast(RawBroadcast { payload: body(b""), ..plain })),
         ("answer", Frame::Answer(answer)),
         ("answer_more", Frame::Answer(Answer { more: true, raw: body(b"first piece"), ..answer })),
         ("answer_failed", Frame::Answer(Answer { failed: true, raw: body(b"disk full"), ..answer })),

@@ -5,7 +5,7 @@ use turno_proto::model::Code;
 use turno_proto::model::ring::{
     Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingMessage, Sid,
 };
-use turno_proto::native::{Event, Frame, Proof, Raw, RingChallenge, RingHello};
+use turno_proto::native::{Frame, Proof, Raw, RawEvent, RingChallenge, RingHello};
 
 use crate::golden::hex;
 
@@ -89,7 +89,7 @@ fn publications() -> Vec<(&'static str, Frame<'static>)> {
         after: 41,
         round: 30,
         hops: 2,
-        event: Event { topic: b"news.art", payload: Raw { headers: false, bytes: b"hi" } },
+        event: RawEvent { topic: b"news.art", payload: Raw { headers: false, bytes: b"hi" } },
     };
     let headed = Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" };
     vec![
@@ -99,7 +99,7 @@ fn publications() -> Vec<(&'static str, Frame<'static>)> {
             Frame::RingPublish(Publication {
                 seq: u64::MAX,
                 after: 0,
-                event: Event { topic: b"t", payload: headed },
+                event: RawEvent { topic: b"t", payload: headed },
                 ..publish
             }),
         ),

@@ -4,14 +4,14 @@ use bytes::Bytes;
 use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
 use turno_proto::model::{Filter, Moment};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
-use turno_proto::native::{Event, Frame, Raw};
+use turno_proto::native::{Frame, Raw, RawEvent};
 
 pub(super) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     let pattern = || Filter::pattern(b"news.*.>").expect("a filter");
     let prefix = || Filter::prefix(b"ne\xff").expect("a filter");
-    let event = Event { topic: b"news.eu.art", payload: Raw { headers: false, bytes: b"hi" } };
-    let headed = Event { topic: b"t", payload: Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" } };
-    let bare = Event { topic: b"t", payload: Raw { headers: false, bytes: b"" } };
+    let event = RawEvent { topic: b"news.eu.art", payload: Raw { headers: false, bytes: b"hi" } };
+    let headed = RawEvent { topic: b"t", payload: Raw { headers: true, bytes: b"\x05\x00\x81\xa1a\xa1bhi" } };
+    let bare = RawEvent { topic: b"t", payload: Raw { headers: false, bytes: b"" } };
     vec![
         ("subscribe", Frame::Subscribe { seq: 3, filter: pattern(), or_close: false }),
         ("subscribe_prefix_or_close", Frame::Subscribe { seq: 4, filter: prefix(), or_close: true }),

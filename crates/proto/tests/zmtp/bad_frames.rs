@@ -1,12 +1,12 @@
 //! Bytes after the handshake that must not be: each has a stated end.
 
 use turno_proto::model::Code;
-use turno_proto::zmtp::{Fault, Ours, SocketType, Version};
+use turno_proto::zmtp::{Ours, SocketType, Version, ZmtpFault};
 
 use crate::end::{mechanisms, met, pair};
 
 /// Nothing is said to the peer: ERROR belongs to the handshake.
-fn ends(theirs: SocketType, bytes: &[u8], fault: Fault, code: Code) {
+fn ends(theirs: SocketType, bytes: &[u8], fault: ZmtpFault, code: Code) {
     let mut end = met(Ours::Counterpart, theirs);
     end.said();
     assert_eq!(end.hear(bytes), b"", "{bytes:?}");
@@ -16,7 +16,7 @@ fn ends(theirs: SocketType, bytes: &[u8], fault: Fault, code: Code) {
 
 #[test]
 fn frames_that_must_not_be() {
-    use Fault::{BadCommand, BadFlags, CommandTooLarge, MessageTooLarge, RefusedByPeer, UnexpectedCommand};
+    use ZmtpFault::{BadCommand, BadFlags, CommandTooLarge, MessageTooLarge, RefusedByPeer, UnexpectedCommand};
     let four_gib = b"\x02\x00\x00\x00\x01\x00\x00\x00\x00";
     let endless = b"\x02\xff\xff\xff\xff\xff\xff\xff\xff";
     let eight_mib_command = b"\x06\x00\x00\x00\x00\x00\x80\x00\x00";
@@ -56,12 +56,12 @@ fn subscriptions_are_for_subscribers_and_messages_for_senders() {
                 end.hear(command);
                 assert_eq!((end.fault, end.steps.len()), (None, 2));
             } else {
-                ends(*theirs, command, Fault::NotASubscriber(*theirs), Code::WrongSocketType);
+                ends(*theirs, command, ZmtpFault::NotASubscriber(*theirs), Code::WrongSocketType);
             }
         }
     }
-    ends(SocketType::Pull, b"\x00\x01x", Fault::NotASender(SocketType::Pull), Code::WrongSocketType);
-    ends(SocketType::Sub, b"\x00\x01x", Fault::NotASender(SocketType::Sub), Code::WrongSocketType);
+    ends(SocketType::Pull, b"\x00\x01x", ZmtpFault::NotASender(SocketType::Pull), Code::WrongSocketType);
+    ends(SocketType::Sub, b"\x00\x01x", ZmtpFault::NotASender(SocketType::Sub), Code::WrongSocketType);
 }
 
 /// A later version may have more commands.
@@ -77,12 +77,12 @@ fn an_unknown_command_is_ignored() {
 fn frames_that_must_not_be_with_encryption() {
     let [_, _, (client, server, _)] = mechanisms();
     for (bytes, fault) in [
-        (&b"\x01\x21"[..], Fault::BadFlags(1)),
-        (b"\x00\x20", Fault::UnexpectedMessage),
-        (b"\x04\x07\x04PING\x00\x00", Fault::UnexpectedMessage),
-        (b"\x02\x00\x00\x00\x01\x00\x00\x00\x00", Fault::MessageTooLarge),
-        (b"\x06\x00\x00\x00\x01\x00\x00\x00\x00", Fault::MessageTooLarge),
-        (b"\x00\x21\x07WELCOME89012345678901234567890123", Fault::UnexpectedMessage),
+        (&b"\x01\x21"[..], ZmtpFault::BadFlags(1)),
+        (b"\x00\x20", ZmtpFault::UnexpectedMessage),
+        (b"\x04\x07\x04PING\x00\x00", ZmtpFault::UnexpectedMessage),
+        (b"\x02\x00\x00\x00\x01\x00\x00\x00\x00", ZmtpFault::MessageTooLarge),
+        (b"\x06\x00\x00\x00\x01\x00\x00\x00\x00", ZmtpFault::MessageTooLarge),
+        (b"\x00\x21\x07WELCOME89012345678901234567890123", ZmtpFault::UnexpectedMessage),
     ] {
         let (_, mut server) = pair(client.clone(), server.clone(), Version::V3_1);
         assert_eq!(server.hear(bytes), b"");
@@ -97,5 +97,5 @@ fn a_long_command_inside_a_box_is_refused() {
     let (mut client, mut server) = pair(client, server, Version::V3_1);
     assert!(client.session.subscribe(&[b'x'; 5_000], &mut client.out));
     server.hear(&client.said());
-    assert_eq!(server.fault, Some(Fault::CommandTooLarge));
+    assert_eq!(server.fault, Some(ZmtpFault::CommandTooLarge));
 }

@@ -1,7 +1,7 @@
 //! Greetings and handshakes that must not be: each has a stated end.
 
 use turno_proto::model::Code;
-use turno_proto::zmtp::{Fault, Ours, Security, Settings, SocketType};
+use turno_proto::zmtp::{Ours, Security, SocketType, ZmtpFault, ZmtpSettings};
 
 use crate::end::{End, converse, curve_client, dealer, mechanisms, plain_client, server_keys, settings};
 
@@ -26,20 +26,20 @@ fn broker(security: Security) -> End {
 fn greetings_that_must_not_be() {
     let null = b"NULL";
     for (bytes, fault, code) in [
-        (b"\x01\x00".to_vec(), Fault::OldVersion(1), Code::OldZmtp),
-        (b"\x05\x00name".to_vec(), Fault::OldVersion(1), Code::OldZmtp),
-        (b"\xff\0\0\0\0\0\0\x01\x00\x00".to_vec(), Fault::OldVersion(1), Code::OldZmtp),
-        (b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x05".to_vec(), Fault::OldVersion(2), Code::OldZmtp),
-        (b"\xff\0\0\0\0\0\0\0\x01\x7f\x02".to_vec(), Fault::OldVersion(2), Code::OldZmtp),
-        (b"\x00\x00".to_vec(), Fault::NotZmtp, Code::NotZmtp),
-        (b"GET / HTTP/1.1".to_vec(), Fault::NotZmtp, Code::NotZmtp),
-        (b"\x47\xc0\x10\x00".to_vec(), Fault::NotZmtp, Code::NotZmtp),
-        (b"\xff\0\0\0\0\0\0\0\0\x01".to_vec(), Fault::NotZmtp, Code::NotZmtp),
-        (greeting([3, 1], b"PLAIN", 0), Fault::WrongMechanism, Code::WrongMechanism),
-        (greeting([3, 1], b"GSSAPI", 0), Fault::WrongMechanism, Code::WrongMechanism),
-        (greeting([3, 1], b"NULLX", 0), Fault::WrongMechanism, Code::WrongMechanism),
-        (greeting([3, 1], b"null", 0), Fault::WrongMechanism, Code::WrongMechanism),
-        (greeting([3, 1], &[b'X'; 20], 0), Fault::WrongMechanism, Code::WrongMechanism),
+        (b"\x01\x00".to_vec(), ZmtpFault::OldVersion(1), Code::OldZmtp),
+        (b"\x05\x00name".to_vec(), ZmtpFault::OldVersion(1), Code::OldZmtp),
+        (b"\xff\0\0\0\0\0\0\x01\x00\x00".to_vec(), ZmtpFault::OldVersion(1), Code::OldZmtp),
+        (b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x05".to_vec(), ZmtpFault::OldVersion(2), Code::OldZmtp),
+        (b"\xff\0\0\0\0\0\0\0\x01\x7f\x02".to_vec(), ZmtpFault::OldVersion(2), Code::OldZmtp),
+        (b"\x00\x00".to_vec(), ZmtpFault::NotZmtp, Code::NotZmtp),
+        (b"GET / HTTP/1.1".to_vec(), ZmtpFault::NotZmtp, Code::NotZmtp),
+        (b"\x47\xc0\x10\x00".to_vec(), ZmtpFault::NotZmtp, Code::NotZmtp),
+        (b"\xff\0\0\0\0\0\0\0\0\x01".to_vec(), ZmtpFault::NotZmtp, Code::NotZmtp),
+        (greeting([3, 1], b"PLAIN", 0), ZmtpFault::WrongMechanism, Code::WrongMechanism),
+        (greeting([3, 1], b"GSSAPI", 0), ZmtpFault::WrongMechanism, Code::WrongMechanism),
+        (greeting([3, 1], b"NULLX", 0), ZmtpFault::WrongMechanism, Code::WrongMechanism),
+        (greeting([3, 1], b"null", 0), ZmtpFault::WrongMechanism, Code::WrongMechanism),
+        (greeting([3, 1], &[b'X'; 20], 0), ZmtpFault::WrongMechanism, Code::WrongMechanism),
     ] {
         let mut whole = broker(Security::Null);
         assert_eq!(whole.hear(&bytes), b"", "{bytes:?}");
@@ -62,7 +62,7 @@ fn one_end_is_the_server_of_a_mechanism() {
     {
         let mut end = broker(security);
         end.hear(&greeting([3, 1], mechanism, 1));
-        assert_eq!(end.fault, Some(Fault::BothServers));
+        assert_eq!(end.fault, Some(ZmtpFault::BothServers));
     }
     // It has no server, and libzmq says so of all: nobody looks.
     let mut end = broker(Security::Null);
@@ -72,12 +72,12 @@ fn one_end_is_the_server_of_a_mechanism() {
     for client in [plain_client(), curve_client()] {
         let (mut one, mut other) = (End::new(dealer(client.clone())), End::new(dealer(client)));
         converse(&mut one, &mut other);
-        assert_eq!((one.fault, other.fault), (Some(Fault::UnexpectedCommand), Some(Fault::UnexpectedCommand)));
+        assert_eq!((one.fault, other.fault), (Some(ZmtpFault::UnexpectedCommand), Some(ZmtpFault::UnexpectedCommand)));
     }
 }
 
 /// What a broker without security says to these bytes behind a good greeting.
-fn after_greeting(security: Security, mechanism: &[u8], bytes: &[u8]) -> (Option<Fault>, Vec<u8>) {
+fn after_greeting(security: Security, mechanism: &[u8], bytes: &[u8]) -> (Option<ZmtpFault>, Vec<u8>) {
     let mut end = broker(security);
     assert_eq!(end.hear(&greeting([3, 1], mechanism, 0)), b"");
     let said = end.hear(bytes);
@@ -94,31 +94,37 @@ fn error(reason: &str) -> Vec<u8> {
 fn handshakes_that_must_not_be_are_told_so() {
     let handshake = "Invalid handshake";
     for (bytes, fault, reason) in [
-        (&b"\x00\x01x"[..], Fault::UnexpectedMessage, handshake),
-        (b"\x00\x00", Fault::UnexpectedMessage, handshake),
-        (b"\x02\x00\x00\x00\x01\x00\x00\x00\x00", Fault::UnexpectedMessage, handshake),
-        (b"\x04\x07\x04PING\x00\x00", Fault::UnexpectedCommand, handshake),
-        (b"\x04\x0b\x09SUBSCRIBEa", Fault::UnexpectedCommand, handshake),
-        (b"\x04\x06\x05HELLO", Fault::UnexpectedCommand, handshake),
-        (b"\x04\x05\x04JUNK", Fault::UnexpectedCommand, handshake),
-        (b"\x04\x00", Fault::BadCommand, handshake),
-        (b"\x06\x00\x00\x00\x00\x00\x80\x00\x00", Fault::CommandTooLarge, "Command too large"),
-        (b"\x04\x06\x05READY", Fault::UnknownSocketType, "Invalid socket type"),
-        (b"\x04\x07\x05READY\x00", Fault::BadMetadata, "Invalid metadata"),
-        (b"\x04\x08\x05READY\x05a", Fault::BadMetadata, "Invalid metadata"),
-        (b"\x04\x0c\x05READY\x01a\xff\xff\xff\xff", Fault::BadMetadata, "Invalid metadata"),
-        (b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03rep", Fault::UnknownSocketType, "Invalid socket type"),
-        (b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06CLIENT", Fault::UnknownSocketType, "Invalid socket type"),
+        (&b"\x00\x01x"[..], ZmtpFault::UnexpectedMessage, handshake),
+        (b"\x00\x00", ZmtpFault::UnexpectedMessage, handshake),
+        (b"\x02\x00\x00\x00\x01\x00\x00\x00\x00", ZmtpFault::UnexpectedMessage, handshake),
+        (b"\x04\x07\x04PING\x00\x00", ZmtpFault::UnexpectedCommand, handshake),
+        (b"\x04\x0b\x09SUBSCRIBEa", ZmtpFault::UnexpectedCommand, handshake),
+        (b"\x04\x06\x05HELLO", ZmtpFault::UnexpectedCommand, handshake),
+        (b"\x04\x05\x04JUNK", ZmtpFault::UnexpectedCommand, handshake),
+        (b"\x04\x00", ZmtpFault::BadCommand, handshake),
+        (b"\x06\x00\x00\x00\x00\x00\x80\x00\x00", ZmtpFault::CommandTooLarge, "Command too large"),
+        (b"\x04\x06\x05READY", ZmtpFault::UnknownSocketType, "Invalid socket type"),
+        (b"\x04\x07\x05READY\x00", ZmtpFault::BadMetadata, "Invalid metadata"),
+        (b"\x04\x08\x05READY\x05a", ZmtpFault::BadMetadata, "Invalid metadata"),
+        (b"\x04\x0c\x05READY\x01a\xff\xff\xff\xff", ZmtpFault::BadMetadata, "Invalid metadata"),
+        (b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03rep", ZmtpFault::UnknownSocketType, "Invalid socket type"),
+        (
+            b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06CLIENT",
+            ZmtpFault::UnknownSocketType,
+            "Invalid socket type",
+        ),
         (
             b"\x04\x2c\x05READY\x0bSocket-Type\x00\x00\x00\x03REP\x0bSocket-Type\x00\x00\x00\x03REP",
-            Fault::BadMetadata,
+            ZmtpFault::BadMetadata,
             "Invalid metadata",
         ),
     ] {
         assert_eq!(after_greeting(Security::Null, b"NULL", bytes), (Some(fault), error(reason)), "{bytes:?}");
     }
     // To ERROR and to what is no frame nothing can be said.
-    for (bytes, fault) in [(&b"\x04\x07\x05ERROR\x00"[..], Fault::RefusedByPeer), (b"\xff", Fault::BadFlags(0xFF))] {
+    for (bytes, fault) in
+        [(&b"\x04\x07\x05ERROR\x00"[..], ZmtpFault::RefusedByPeer), (b"\xff", ZmtpFault::BadFlags(0xFF))]
+    {
         assert_eq!(after_greeting(Security::Null, b"NULL", bytes), (Some(fault), vec![]));
     }
 }
@@ -134,8 +140,8 @@ fn names_of_properties_have_no_case_and_unknown_ones_are_ignored() {
 
 #[test]
 fn an_identity_has_255_bytes_at_most() {
-    for (len, fault) in [(255, None), (256, Some(Fault::BadMetadata))] {
-        let client = Settings { identity: vec![b'i'; len].into(), ..dealer(Security::Null) };
+    for (len, fault) in [(255, None), (256, Some(ZmtpFault::BadMetadata))] {
+        let client = ZmtpSettings { identity: vec![b'i'; len].into(), ..dealer(Security::Null) };
         let (mut client, mut server) = (End::new(client), broker(Security::Null));
         server.out.extend(greeting([3, 1], b"NULL", 0));
         converse(&mut client, &mut server);
@@ -148,16 +154,16 @@ fn plain_hellos_that_must_not_be() {
     for data in [&b""[..], b"\x01", b"\x01u", b"\x01u\x02p", b"\x01u\x01pX"] {
         let hello = [&[4, u8::try_from(6 + data.len()).unwrap()][..], b"\x05HELLO", data].concat();
         let told = after_greeting(Security::PlainServer, b"PLAIN", &hello);
-        assert_eq!(told, (Some(Fault::BadCommand), error("Invalid handshake")), "{data:?}");
+        assert_eq!(told, (Some(ZmtpFault::BadCommand), error("Invalid handshake")), "{data:?}");
     }
     // INITIATE before the owner has accepted a HELLO.
     let told = after_greeting(Security::PlainServer, b"PLAIN", b"\x04\x09\x08INITIATE");
-    assert_eq!(told.0, Some(Fault::UnexpectedCommand));
+    assert_eq!(told.0, Some(ZmtpFault::UnexpectedCommand));
     // WELCOME with something in it.
     let mut client = End::new(dealer(plain_client()));
     client.hear(&greeting([3, 1], b"PLAIN", 1));
     client.hear(b"\x04\x09\x07WELCOMEx");
-    assert_eq!(client.fault, Some(Fault::UnexpectedCommand));
+    assert_eq!(client.fault, Some(ZmtpFault::UnexpectedCommand));
 }
 
 #[test]
@@ -170,14 +176,14 @@ fn every_handshake_ends_at_error() {
             end.hear(&greeting([3, 1], name.as_bytes(), 0));
             end.said();
             assert_eq!(end.hear(b"\x04\x0a\x05ERROR\x03400"), b"");
-            assert_eq!(end.fault, Some(Fault::RefusedByPeer), "{name}");
+            assert_eq!(end.fault, Some(ZmtpFault::RefusedByPeer), "{name}");
         }
     }
     // As libzmq's PLAIN says it.
     let mut client = End::new(dealer(plain_client()));
     client.hear(&greeting([3, 1], b"PLAIN", 0));
     client.hear(b"\x04\x09^RROR\x03400");
-    assert_eq!(client.fault, Some(Fault::RefusedByPeer));
+    assert_eq!(client.fault, Some(ZmtpFault::RefusedByPeer));
 }
 
 #[test]

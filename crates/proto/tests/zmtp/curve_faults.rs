@@ -2,13 +2,13 @@
 
 use turno_proto::model::Code;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
-use turno_proto::zmtp::{Fault, Ours, Security, Settings, Version};
+use turno_proto::zmtp::{Ours, Security, Version, ZmtpFault, ZmtpSettings};
 
 use crate::end::{
     End, client_entropy, client_keys, converse, curve_client, dealer, mechanisms, pair, server_keys, settings,
 };
 
-fn server_settings() -> Settings {
+fn server_settings() -> ZmtpSettings {
     settings(Ours::Counterpart, Security::CurveServer(server_keys()))
 }
 
@@ -28,8 +28,8 @@ fn another_server_key_is_found_out_by_the_server() {
     let client = Security::CurveClient { keys: client_keys(), server: other };
     let (mut client, mut server) = (End::new(dealer(client)), End::new(server_settings()));
     converse(&mut client, &mut server);
-    assert_eq!((server.fault, client.fault), (Some(Fault::BadBox), None), "it is closed without a word");
-    assert_eq!(Fault::BadBox.code(), Code::BadCurve);
+    assert_eq!((server.fault, client.fault), (Some(ZmtpFault::BadBox), None), "it is closed without an answer");
+    assert_eq!(ZmtpFault::BadBox.code(), Code::BadCurve);
     assert!(client.session.greeting());
 }
 
@@ -39,12 +39,12 @@ fn a_cookie_of_another_connection_is_refused() {
     let (_, mut first, initiate) = before_initiate(curve_client(), [1; 96]);
     let (_, mut second, _) = before_initiate(curve_client(), [2; 96]);
     second.hear(&initiate);
-    assert_eq!((second.fault, second.steps.len()), (Some(Fault::BadCookie), 0));
-    assert_eq!(Fault::BadCookie.code(), Code::BadCurve);
+    assert_eq!((second.fault, second.steps.len()), (Some(ZmtpFault::BadCookie), 0));
+    assert_eq!(ZmtpFault::BadCookie.code(), Code::BadCurve);
     first.hear(&initiate);
     assert!(first.peer().is_some(), "where it was given it opens");
     first.hear(&initiate);
-    assert_eq!(first.fault, Some(Fault::UnexpectedMessage), "once");
+    assert_eq!(first.fault, Some(ZmtpFault::UnexpectedMessage), "once");
 }
 
 /// Whichever byte of whichever command is changed, it is noticed, and nothing is told but a fault.
@@ -108,14 +108,14 @@ fn a_message_that_is_said_again_or_late_ends_the_connection() {
             server.hear(&two);
             server.hear(&one);
         }
-        assert_eq!((server.fault, server.messages().len()), (Some(Fault::BadNonce), 1));
+        assert_eq!((server.fault, server.messages().len()), (Some(ZmtpFault::BadNonce), 1));
     }
     // What one end said is nothing that it hears.
     let (mut client, _) = pair(client, server, Version::V3_1);
     client.send(&[b"one"]);
     let echo = client.said();
     client.hear(&echo);
-    assert_eq!(client.fault, Some(Fault::BadBox));
+    assert_eq!(client.fault, Some(ZmtpFault::BadBox));
 }
 
 #[test]

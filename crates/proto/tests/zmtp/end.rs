@@ -4,29 +4,31 @@ use std::sync::Arc;
 
 use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{Entropy, KeyPair};
-use turno_proto::zmtp::{Fault, Message, Ours, Peer, Security, Session, Settings, SocketType, Step, User, Version};
+use turno_proto::zmtp::{
+    Message, Ours, Peer, Security, SocketType, User, Version, ZmtpFault, ZmtpSession, ZmtpSettings, ZmtpStep,
+};
 
 /// The owner accepts this user, or any key.
 pub(crate) const USER: &[u8] = b"admin";
 
 pub(crate) struct End {
-    pub(crate) session: Session,
+    pub(crate) session: ZmtpSession,
     pub(crate) now: Mono,
     pub(crate) out: Vec<u8>,
-    /// All that was told, without [`Step::NeedMore`] and [`Step::Done`].
-    pub(crate) steps: Vec<Step>,
-    pub(crate) fault: Option<Fault>,
+    /// All that was told, without [`ZmtpStep::NeedMore`] and [`ZmtpStep::Done`].
+    pub(crate) steps: Vec<ZmtpStep>,
+    pub(crate) fault: Option<ZmtpFault>,
     pub(crate) accepts: bool,
 }
 
 impl End {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: ZmtpSettings) -> Self {
         Self::with_entropy(settings, std::array::from_fn(|at| u8::try_from(at).expect("the peers follow the script")))
     }
 
-    pub(crate) fn with_entropy(settings: Settings, entropy: [u8; 96]) -> Self {
+    pub(crate) fn with_entropy(settings: ZmtpSettings, entropy: [u8; 96]) -> Self {
         let mut out = Vec::new();
-        let session = Session::begin(Mono::ZERO, Arc::new(settings), Entropy::new(entropy), &mut out);
+        let session = ZmtpSession::begin(Mono::ZERO, Arc::new(settings), Entropy::new(entropy), &mut out);
         Self { session, now: Mono::ZERO, out, steps: Vec::new(), fault: None, accepts: true }
     }
 
@@ -35,7 +37,7 @@ impl End {
         let mut rest = bytes;
         while self.fault.is_none() {
             match self.session.step(self.now, rest, &mut self.out) {
-                Ok((Step::NeedMore, used)) => {
+                Ok((ZmtpStep::NeedMore, used)) => {
                     assert_eq!(used, rest.len(), "all is taken unless the owner has to judge");
                     break;
                 }
@@ -49,17 +51,17 @@ impl End {
         self.said()
     }
 
-    fn told(&mut self, step: Step) {
+    fn told(&mut self, step: ZmtpStep) {
         match step {
-            Step::Done => {}
-            Step::Asks(_) if self.accepts => {
+            ZmtpStep::Done => {}
+            ZmtpStep::Asks(_) if self.accepts => {
                 let (step, used) =
                     self.session.step(self.now, b"early", &mut self.out).expect("the peers follow the script");
-                assert_eq!((step, used), (Step::NeedMore, 0), "nothing is taken before the owner has judged");
+                assert_eq!((step, used), (ZmtpStep::NeedMore, 0), "nothing is taken before the owner has judged");
                 let step = self.session.accept(self.now, &mut self.out);
                 self.told(step);
             }
-            Step::Asks(_) => self.fault = Some(self.session.refuse(&mut self.out)),
+            ZmtpStep::Asks(_) => self.fault = Some(self.session.refuse(&mut self.out)),
             step => self.steps.push(step),
         }
     }
@@ -75,7 +77,7 @@ impl End {
     /// The peer, if the handshake is done.
     pub(crate) fn peer(&self) -> Option<&Peer> {
         self.steps.iter().find_map(|step| match step {
-            Step::Handshaked(peer) => Some(peer),
+            ZmtpStep::Handshaked(peer) => Some(peer),
             _ => None,
         })
     }
@@ -86,7 +88,7 @@ impl End {
         self.steps
             .iter()
             .filter_map(|step| match step {
-                Step::Message(message) => Some(parts(message)),
+                ZmtpStep::Message(message) => Some(parts(message)),
                 _ => None,
             })
             .collect()
@@ -108,12 +110,12 @@ pub(crate) fn converse(one: &mut End, other: &mut End) {
     }
 }
 
-pub(crate) fn settings(ours: Ours, security: Security) -> Settings {
-    Settings { security, ..Settings::new(ours, 1024 * 1024) }
+pub(crate) fn settings(ours: Ours, security: Security) -> ZmtpSettings {
+    ZmtpSettings { security, ..ZmtpSettings::new(ours, 1024 * 1024) }
 }
 
-pub(crate) fn dealer(security: Security) -> Settings {
-    Settings { identity: b"d1"[..].into(), ..settings(Ours::Is(SocketType::Dealer), security) }
+pub(crate) fn dealer(security: Security) -> ZmtpSettings {
+    ZmtpSettings { identity: b"d1"[..].into(), ..settings(Ours::Is(SocketType::Dealer), security) }
 }
 
 pub(crate) fn server_keys() -> KeyPair {
@@ -147,11 +149,11 @@ pub(crate) fn mechanisms() -> [(Security, Security, User); 3] {
 
 /// A dealer and a broker that know each other, over a mechanism.
 pub(crate) fn pair(client: Security, server: Security, version: Version) -> (End, End) {
-    pair_of(dealer(client), Settings { version, ..settings(Ours::Counterpart, server) })
+    pair_of(dealer(client), ZmtpSettings { version, ..settings(Ours::Counterpart, server) })
 }
 
 /// Two ends that know each other.
-pub(crate) fn pair_of(client: Settings, server: Settings) -> (End, End) {
+pub(crate) fn pair_of(client: ZmtpSettings, server: ZmtpSettings) -> (End, End) {
     let mut client = End::with_entropy(client, client_entropy());
     let mut server = End::new(server);
     converse(&mut client, &mut server);

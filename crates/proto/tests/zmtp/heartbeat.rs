@@ -2,7 +2,7 @@
 
 use turno_proto::model::Mono;
 use turno_proto::model::limits::GREETING_MS_MAX;
-use turno_proto::zmtp::{Fault, Ours, Security, Settings, SocketType, Version};
+use turno_proto::zmtp::{Ours, Security, SocketType, Version, ZmtpFault, ZmtpSettings};
 
 use crate::end::{End, converse, mechanisms, pair_of, settings};
 
@@ -12,8 +12,8 @@ fn at(millis: u64) -> Mono {
 
 /// Two ends without security, of which the first says PING that often.
 fn two(ping_ms: u32, version: Version) -> (End, End) {
-    let one = Settings { ping_ms, ..settings(Ours::Is(SocketType::Dealer), Security::Null) };
-    let other = Settings { ping_ms: 0, version, ..settings(Ours::Is(SocketType::Dealer), Security::Null) };
+    let one = ZmtpSettings { ping_ms, ..settings(Ours::Is(SocketType::Dealer), Security::Null) };
+    let other = ZmtpSettings { ping_ms: 0, version, ..settings(Ours::Is(SocketType::Dealer), Security::Null) };
     pair_of(one, other)
 }
 
@@ -24,7 +24,7 @@ fn a_handshake_that_takes_too_long_ends() {
         end.hear(&[0xFF, 0, 0]);
         assert_eq!(end.session.next_deadline(), Some(at(GREETING_MS_MAX)));
         assert_eq!(end.session.handle_timeout(at(GREETING_MS_MAX - 1), &mut end.out), Ok(()));
-        assert_eq!(end.session.handle_timeout(at(GREETING_MS_MAX), &mut end.out), Err(Fault::HandshakeTimeout));
+        assert_eq!(end.session.handle_timeout(at(GREETING_MS_MAX), &mut end.out), Err(ZmtpFault::HandshakeTimeout));
     }
 }
 
@@ -49,7 +49,7 @@ fn a_peer_that_answers_nothing_is_given_up() {
         assert_eq!(one.session.handle_timeout(at(second * 1_000), &mut one.out), Ok(()));
     }
     assert_eq!(one.said(), b"\x04\x07\x04PING\x00\x1e\x04\x07\x04PING\x00\x1e");
-    assert_eq!(one.session.handle_timeout(at(3_000), &mut one.out), Err(Fault::PeerSilent));
+    assert_eq!(one.session.handle_timeout(at(3_000), &mut one.out), Err(ZmtpFault::PeerSilent));
     assert_eq!(one.session.next_deadline(), None);
 }
 
@@ -84,5 +84,5 @@ fn the_time_to_live_of_a_ping_counts_from_what_was_heard_last() {
     other.hear(b"\x04\x07\x04PING\x00\x00");
     assert_eq!(other.session.next_deadline(), None);
     other.hear(b"\x04\x07\x04PING\x00\x01");
-    assert_eq!(other.session.handle_timeout(at(1_000), &mut other.out), Err(Fault::PeerSilent));
+    assert_eq!(other.session.handle_timeout(at(1_000), &mut other.out), Err(ZmtpFault::PeerSilent));
 }

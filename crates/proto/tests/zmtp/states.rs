@@ -1,7 +1,7 @@
 //! What each state takes, and what it says then.
 
 use turno_proto::model::Mono;
-use turno_proto::zmtp::{Fault, Mechanism, Ours, Security, SocketType, Step, User, Version};
+use turno_proto::zmtp::{Mechanism, Ours, Security, SocketType, User, Version, ZmtpFault, ZmtpStep};
 
 use crate::end::{End, converse, dealer, mechanisms, met, pair, plain_client, settings};
 
@@ -33,8 +33,8 @@ fn a_broker_takes_the_counterpart_of_each_peer() {
     let mut pair = End::new(settings(Ours::Is(SocketType::Pair), Security::Null));
     let mut end = End::new(settings(Ours::Counterpart, Security::Null));
     converse(&mut pair, &mut end);
-    assert_eq!(end.fault, Some(Fault::NoCounterpart(SocketType::Pair)));
-    assert_eq!(pair.fault, Some(Fault::RefusedByPeer), "it was told");
+    assert_eq!(end.fault, Some(ZmtpFault::NoCounterpart(SocketType::Pair)));
+    assert_eq!(pair.fault, Some(ZmtpFault::RefusedByPeer), "it was told");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn types_that_do_not_talk_to_each_other_do_not_meet() {
             converse(&mut one, &mut other);
             let good = ours.talks_to(*theirs);
             assert_eq!((one.peer().is_some(), other.peer().is_some()), (good, good), "{ours} and {theirs}");
-            let fault = Fault::WrongSocketType { ours: *ours, theirs: *theirs };
+            let fault = ZmtpFault::WrongSocketType { ours: *ours, theirs: *theirs };
             assert_eq!(one.fault, (!good).then_some(fault));
         }
     }
@@ -59,7 +59,7 @@ fn the_owner_may_refuse_a_client() {
         let mut server = End::new(settings(Ours::Counterpart, server));
         server.accepts = false;
         converse(&mut client, &mut server);
-        assert_eq!((server.fault, client.fault), (Some(Fault::Refused), Some(Fault::RefusedByPeer)));
+        assert_eq!((server.fault, client.fault), (Some(ZmtpFault::Refused), Some(ZmtpFault::RefusedByPeer)));
         assert!(client.steps.is_empty() && server.steps.is_empty());
         assert!(server.session.greeting());
     }
@@ -72,10 +72,10 @@ fn what_a_client_shows_is_asked_about_and_not_printed() {
     let mut said = client.said();
     said.extend(client.hear(&server.said()));
     let (step, used) = server.session.step(Mono::ZERO, &said, &mut server.out).unwrap();
-    assert_eq!((step, used), (Step::Done, 64));
+    assert_eq!((step, used), (ZmtpStep::Done, 64));
     let (step, _) = server.session.step(Mono::ZERO, &said[used..], &mut server.out).unwrap();
     let shown = format!("{step:?}");
-    assert!(matches!(step, Step::Asks(_)) && shown.contains("admin") && !shown.contains("secret"), "{shown}");
+    assert!(matches!(step, ZmtpStep::Asks(_)) && shown.contains("admin") && !shown.contains("secret"), "{shown}");
     let shown = format!("{:?} {:?}", plain_client(), mechanisms()[2]);
     assert!(!shown.contains("secret") && !shown.contains("2, 2, 2"), "{shown}");
     assert_eq!(plain_client().mechanism(), Mechanism::Plain);
@@ -87,7 +87,7 @@ fn nothing_is_said_before_the_handshake_is_done() {
     end.said();
     assert!(!end.session.send([&b"x"[..]], &mut end.out));
     assert!(!end.session.subscribe(b"x", &mut end.out) && !end.session.cancel(b"x", &mut end.out));
-    assert_eq!(end.session.accept(Mono::ZERO, &mut end.out), Step::Done, "nobody asked");
+    assert_eq!(end.session.accept(Mono::ZERO, &mut end.out), ZmtpStep::Done, "nobody asked");
     assert!(end.out.is_empty());
 }
 
@@ -101,9 +101,9 @@ fn a_session_that_is_over_stays_over() {
     client.send(&[b"after"]);
     bytes.extend(client.said());
     server.hear(&bytes);
-    assert_eq!((server.fault, server.messages().len()), (Some(Fault::BadFlags(0xFF)), 1));
+    assert_eq!((server.fault, server.messages().len()), (Some(ZmtpFault::BadFlags(0xFF)), 1));
     let step = server.session.step(Mono::ZERO, &bytes, &mut server.out).unwrap();
-    assert_eq!(step, (Step::NeedMore, bytes.len()));
+    assert_eq!(step, (ZmtpStep::NeedMore, bytes.len()));
     assert_eq!((server.session.next_deadline(), server.session.held_bytes()), (None, 0));
     assert!(!server.session.send([&b"x"[..]], &mut server.out) && server.out.is_empty());
     server.session.handle_timeout(Mono::from_millis(1 << 40), &mut server.out).unwrap();

@@ -1,7 +1,7 @@
 //! Messages, subscriptions and the memory they take.
 
-use turno_proto::model::limits::{ZMTP_COMMAND_BYTES_MAX, ZMTP_PARTS_MAX};
-use turno_proto::zmtp::{self, Fault, Ours, Security, Settings, SocketType, Step, Version};
+use turno_proto::model::limits::{ZMTP_COMMAND_BYTES_MAX, ZMTP_FRAMES_MAX};
+use turno_proto::zmtp::{self, Ours, Security, SocketType, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
 
 use crate::end::{End, converse, dealer, mechanisms, met, pair, pair_of, settings};
 
@@ -60,11 +60,11 @@ fn a_message_may_be_so_long_and_not_longer() {
     for (client, server, _) in mechanisms() {
         for (parts, fault) in [
             (&[&[0; 600][..], &[0; 400]][..], None),
-            (&[&[0; 600], &[0; 401]], Some(Fault::MessageTooLarge)),
+            (&[&[0; 600], &[0; 401]], Some(ZmtpFault::MessageTooLarge)),
             (&[&[0; 1_000]], None),
-            (&[&[0; 1_001]], Some(Fault::MessageTooLarge)),
+            (&[&[0; 1_001]], Some(ZmtpFault::MessageTooLarge)),
         ] {
-            let server = Settings { message_bytes_max: 1_000, ..settings(Ours::Counterpart, server.clone()) };
+            let server = ZmtpSettings { message_bytes_max: 1_000, ..settings(Ours::Counterpart, server.clone()) };
             let (mut client, mut server) = pair_of(dealer(client.clone()), server);
             client.send(parts);
             assert_eq!(server.hear(&client.said()), b"");
@@ -77,7 +77,7 @@ fn a_message_may_be_so_long_and_not_longer() {
 #[test]
 fn a_message_may_have_so_many_frames_and_not_more() {
     for (client, server, _) in mechanisms() {
-        for (count, fault) in [(ZMTP_PARTS_MAX, None), (ZMTP_PARTS_MAX + 1, Some(Fault::TooManyParts))] {
+        for (count, fault) in [(ZMTP_FRAMES_MAX, None), (ZMTP_FRAMES_MAX + 1, Some(ZmtpFault::TooManyParts))] {
             let (mut client, mut server) = pair(client.clone(), server.clone(), Version::V3_1);
             client.send(&vec![&b""[..]; count]);
             server.hear(&client.said());
@@ -113,24 +113,25 @@ fn a_message_of_a_subscriber_is_a_message_only_of_xsub() {
     for bytes in [&b"\x00\x02up"[..], b"\x00\x00", b"\x01\x01\x01\x00\x01x"] {
         let mut sub = met(Ours::Counterpart, SocketType::Sub);
         sub.hear(bytes);
-        assert_eq!(sub.fault, Some(Fault::NotASender(SocketType::Sub)));
+        assert_eq!(sub.fault, Some(ZmtpFault::NotASender(SocketType::Sub)));
     }
 }
 
 #[test]
 fn a_subscription_may_be_as_long_as_a_command() {
     let name = b"\x09SUBSCRIBE".len();
-    for (len, fault) in [(ZMTP_COMMAND_BYTES_MAX - name, None), (ZMTP_COMMAND_BYTES_MAX, Some(Fault::CommandTooLarge))]
+    for (len, fault) in
+        [(ZMTP_COMMAND_BYTES_MAX - name, None), (ZMTP_COMMAND_BYTES_MAX, Some(ZmtpFault::CommandTooLarge))]
     {
         for version in [Version::V3_0, Version::V3_1] {
             let sub = settings(Ours::Is(SocketType::Sub), Security::Null);
-            let mut sub = End::new(Settings { version, ..sub });
+            let mut sub = End::new(ZmtpSettings { version, ..sub });
             let mut hub = End::new(settings(Ours::Counterpart, Security::Null));
             converse(&mut sub, &mut hub);
             assert!(sub.session.subscribe(&vec![b'x'; len], &mut sub.out));
             hub.hear(&sub.said());
             assert_eq!(hub.fault, fault, "{version:?}");
-            assert_eq!(hub.steps.iter().any(|step| matches!(step, Step::Subscribe(_))), fault.is_none());
+            assert_eq!(hub.steps.iter().any(|step| matches!(step, ZmtpStep::Subscribe(_))), fault.is_none());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Two ends, all mechanisms and versions, any messages, cut anywhere.
 
 use proptest::prelude::*;
-use turno_proto::zmtp::{Ours, Settings, SocketType, Step, Version};
+use turno_proto::zmtp::{Ours, SocketType, Version, ZmtpSettings, ZmtpStep};
 
 use crate::end::{End, client_entropy, dealer, mechanisms, settings};
 
@@ -38,8 +38,8 @@ proptest! {
     ) {
         let version = |new| if new { Version::V3_1 } else { Version::V3_0 };
         let (client, server, _) = mechanisms()[mechanism].clone();
-        let mut one = End::with_entropy(Settings { version: version(versions.0), ..dealer(client) }, client_entropy());
-        let mut other = End::new(Settings { version: version(versions.1), ..settings(Ours::Counterpart, server) });
+        let mut one = End::with_entropy(ZmtpSettings { version: version(versions.0), ..dealer(client) }, client_entropy());
+        let mut other = End::new(ZmtpSettings { version: version(versions.1), ..settings(Ours::Counterpart, server) });
         let (mut there, mut back) = (Pipe::default(), Pipe::default());
         let (mut to_say, mut to_answer) = (one_says.iter(), other_says.iter());
         for (round, (count, back_count)) in cuts.iter().cycle().enumerate() {
@@ -82,7 +82,7 @@ proptest! {
     ) {
         let version = if new { Version::V3_1 } else { Version::V3_0 };
         let (client, server, _) = mechanisms()[mechanism].clone();
-        let sub = Settings { version, ..settings(Ours::Is(SocketType::Xsub), client) };
+        let sub = ZmtpSettings { version, ..settings(Ours::Is(SocketType::Xsub), client) };
         let (mut sub, mut hub) = crate::end::pair_of(sub, settings(Ours::Counterpart, server));
         for (wants, prefix) in &wishes {
             let said = if *wants { sub.session.subscribe(prefix, &mut sub.out) } else { sub.session.cancel(prefix, &mut sub.out) };
@@ -91,8 +91,8 @@ proptest! {
         let bytes = sub.said();
         bytes.chunks(cut).for_each(|piece| _ = hub.hear(piece));
         let told: Vec<(bool, Vec<u8>)> = hub.steps.iter().skip(1).map(|step| match step {
-            Step::Subscribe(prefix) => (true, prefix.to_vec()),
-            Step::Cancel(prefix) => (false, prefix.to_vec()),
+            ZmtpStep::Subscribe(prefix) => (true, prefix.to_vec()),
+            ZmtpStep::Cancel(prefix) => (false, prefix.to_vec()),
             other => panic!("{other:?}"),
         }).collect();
         prop_assert_eq!(told, wishes);

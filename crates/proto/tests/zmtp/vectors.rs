@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use turno_proto::zmtp::{Fault, Ours, Security, Settings, SocketType, Step, Version};
+use turno_proto::zmtp::{Ours, Security, SocketType, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
 
 use crate::end::{End, client_entropy, curve_client, dealer, pair, plain_client, server_keys, settings};
 use crate::golden;
@@ -122,7 +122,7 @@ fn subscriptions(golden: &mut Golden) {
         (Version::V3_0, "greeting_null_3_0", ["subscribe_3_0", "cancel_3_0"]),
     ] {
         let sub = settings(Ours::Is(SocketType::Sub), Security::Null);
-        let mut sub = End::new(Settings { version, ..sub });
+        let mut sub = End::new(ZmtpSettings { version, ..sub });
         let mut hub = End::new(settings(Ours::Counterpart, Security::Null));
         let mut said = golden.is(sub.said(), &[greeting]);
         said.extend(golden.is(sub.hear(&hub.said()), &["ready_sub"]));
@@ -132,7 +132,7 @@ fn subscriptions(golden: &mut Golden) {
         sub.session.cancel(b"news.", &mut sub.out);
         hub.hear(&golden.is(sub.said(), &names[1..]));
         let news = Bytes::from_static(b"news.");
-        assert_eq!(hub.steps[1..], [Step::Subscribe(news.clone()), Step::Cancel(news)], "{version:?}");
+        assert_eq!(hub.steps[1..], [ZmtpStep::Subscribe(news.clone()), ZmtpStep::Cancel(news)], "{version:?}");
     }
 }
 
@@ -143,7 +143,7 @@ fn refusals(golden: &mut Golden) {
     let mut said = golden.vectors["greeting_plain_client"].clone();
     said.extend(&golden.vectors["plain_hello"]);
     golden.is(server.hear(&said), &["error_refused"]);
-    assert_eq!(server.fault, Some(Fault::Refused));
+    assert_eq!(server.fault, Some(ZmtpFault::Refused));
 
     let mut server = End::new(settings(Ours::Is(SocketType::Rep), Security::Null));
     let said = [&golden.vectors["greeting_null"][..], &golden.vectors["ready_router"]].concat();
@@ -152,5 +152,5 @@ fn refusals(golden: &mut Golden) {
     let error = answer.len() - golden.vectors["error_socket_type"].len();
     golden.is(answer[error..].to_vec(), &["error_socket_type"]);
     let (ours, theirs) = (SocketType::Rep, SocketType::Router);
-    assert_eq!(server.fault, Some(Fault::WrongSocketType { ours, theirs }));
+    assert_eq!(server.fault, Some(ZmtpFault::WrongSocketType { ours, theirs }));
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use turno_engine::ring::RingInput;
 use turno_proto::model::ring::{RingState, Sid};
 
-use super::wires::Place;
-use super::world::{World, address, place_of};
+use super::wires::BrokerPlace;
+use super::world::{RingWorld, address, place_of};
 
 /// I17: milliseconds after the last fault.
 const HEALED_MS: u64 = 15_000;
-/// What is under way comes round, and dead origins are forgotten.
+/// Publications under way come round, and dead origins are forgotten.
 const DRAINED_MS: u64 = 8_000;
 /// I21: whatever waits has its turn.
 const SLOWED_MS: u64 = 60_000;
 
-impl World {
+impl RingWorld {
     /// No more faults.
     pub(crate) fn calm_down(&mut self) {
         self.is_calm = true;
@@ -41,7 +41,7 @@ impl World {
     /// Brokers that no other knows, and that know none, are no ring yet: an admin tells them. Whether it was necessary.
     fn introduce(&mut self) -> bool {
         let mut is_told = false;
-        let up: Vec<Place> = (0..self.brokers.len()).filter(|place| self.wants(*place)).collect();
+        let up: Vec<BrokerPlace> = (0..self.brokers.len()).filter(|place| self.wants(*place)).collect();
         let Some(first) = up.first().copied() else { return false };
         for place in up.iter().copied() {
             let node = self.brokers[place].node.as_ref();
@@ -61,7 +61,7 @@ impl World {
             while before < known.len() {
                 before = known.len();
                 for one in &up {
-                    let is_friend = |other: &Place| self.knows(*one, *other) || self.knows(*other, *one);
+                    let is_friend = |other: &BrokerPlace| self.knows(*one, *other) || self.knows(*other, *one);
                     if known.iter().any(is_friend) {
                         known.insert(*one);
                     }
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Whether a broker has heard of another, or was told of it.
-    fn knows(&self, one: Place, other: Place) -> bool {
+    fn knows(&self, one: BrokerPlace, other: BrokerPlace) -> bool {
         let address = address(other);
         self.brokers[one].node.as_ref().is_some_and(|node| {
             let view = node.view();
@@ -87,21 +87,21 @@ impl World {
     }
 
     /// Whether a broker should be in the ring.
-    fn wants(&self, place: Place) -> bool {
+    fn wants(&self, place: BrokerPlace) -> bool {
         let broker = &self.brokers[place];
         let is_leaving = broker.node.as_ref().is_some_and(|node| node.state() == RingState::Leaving);
         broker.node.is_some() && !broker.is_out && !is_leaving
     }
 
     /// Those that should be one circle.
-    fn expected(&self) -> Vec<Place> {
+    fn expected(&self) -> Vec<BrokerPlace> {
         (0..self.brokers.len()).filter(|place| self.wants(*place)).collect()
     }
 
     /// Two with one number are not in one circle.
     fn pairs(&self) -> Option<String> {
         let circles = (0..self.brokers.len()).map(|place| self.circle(place));
-        let is_double = |circle: &Vec<Place>| {
+        let is_double = |circle: &Vec<BrokerPlace>| {
             let sids: BTreeSet<Sid> = circle.iter().map(|place| self.brokers[*place].sid).collect();
             sids.len() < circle.len()
         };
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// As the wires lead, from that broker on.
-    fn circle(&self, from: Place) -> Vec<Place> {
+    fn circle(&self, from: BrokerPlace) -> Vec<BrokerPlace> {
         let mut circle = vec![from];
         while let Some(next) = self.sends_to(circle[circle.len() - 1]).filter(|next| !circle.contains(next)) {
             circle.push(next);
@@ -140,8 +140,8 @@ impl World {
         (circle.len() != expected.len()).then(|| format!("the wires lead through {circle:?}, not {expected:?}"))
     }
 
-    /// Whom a broker sends to over a wire that both ends know.
-    fn sends_to(&self, place: Place) -> Option<Place> {
+    /// The broker that a broker sends to over a wire that both ends know.
+    fn sends_to(&self, place: BrokerPlace) -> Option<BrokerPlace> {
         let node = self.brokers[place].node.as_ref()?;
         let next = self.oracle.next(self.brokers[place].life)?;
         let there = self.oracle.place(next);
@@ -224,7 +224,7 @@ impl World {
     }
 
     /// S3.42: an admin ends them all.
-    fn shut_down(&mut self, members: &[Place]) {
+    fn shut_down(&mut self, members: &[BrokerPlace]) {
         if members.is_empty() || self.is_restless() || !self.rng.once_in(4) {
             return;
         }

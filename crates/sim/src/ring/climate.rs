@@ -1,9 +1,9 @@
-//! What a world of a ring is like.
+//! The random settings of a ring's world.
 
-use super::wires::Place;
+use super::wires::BrokerPlace;
 use crate::rng::Rng;
 
-/// What a world is like.
+/// The random settings of a world.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Climate {
     pub(super) members: usize,
@@ -13,7 +13,7 @@ pub(super) struct Climate {
     /// A second broker with somebody's number lives at another place.
     pub(super) rogue: bool,
     /// One of the members lies.
-    pub(super) liar: Option<Place>,
+    pub(super) liar: Option<BrokerPlace>,
     /// Members have proven that they know a secret.
     pub(super) has_secret: bool,
     /// Somebody who is no member dials members and poses as others. Only without a secret can it be greeted.

@@ -1,28 +1,28 @@
-//! What a node wants done, done to the world.
+//! Carries out the effects of nodes.
 
 use turno_engine::ring::{RetConn, RingEffect, RingHostEffect, RingMessage, RingNews, RingPeerEffect};
 use turno_proto::model::ring::Errand;
 use turno_proto::model::{Code, ConnId};
 
-use super::wires::{Item, Place};
-use super::world::{Happening, World, place_of};
+use super::wires::{BrokerPlace, Item};
+use super::world::{RingHappening, RingWorld, place_of};
 
-impl World {
-    pub(super) fn carry_out(&mut self, place: Place, effect: RingEffect) {
+impl RingWorld {
+    pub(super) fn carry_out(&mut self, place: BrokerPlace, effect: RingEffect) {
         let life = self.brokers[place].life;
         match effect {
             RingEffect::Peer(RingPeerEffect::Dial { target, address }) => {
                 let to = place_of(&address).expect("only addresses of this world are dialled");
                 self.brokers[place].dials.insert(target, to);
                 let (at, millis) = (self.way(), if self.climate.fast { 300 } else { 1_500 });
-                self.at(at, Happening::Knock(place, life, target, to));
-                self.later(millis, Happening::DialFailed(place, life, target));
+                self.at(at, RingHappening::DialArrives(place, life, target, to));
+                self.later(millis, RingHappening::DialFailed(place, life, target));
             }
             RingEffect::Peer(RingPeerEffect::Forget { target }) => drop(self.brokers[place].dials.remove(&target)),
-            RingEffect::Peer(RingPeerEffect::Say { conn, word }) => {
-                self.note_word(place, conn, &word);
+            RingEffect::Peer(RingPeerEffect::Say { conn, message }) => {
+                self.note_message(place, conn, &message);
                 if let Some((wire, side)) = self.wires.find(place, conn) {
-                    self.send(wire, side, Item::Word(word));
+                    self.send(wire, side, Item::Message(message));
                 }
             }
             RingEffect::Peer(RingPeerEffect::Close { conn, .. }) => {
@@ -63,13 +63,13 @@ impl World {
         }
     }
 
-    fn note_word(&mut self, place: Place, conn: ConnId, word: &RingMessage) {
-        if let RingMessage::RetConn(RetConn::Open { errand: Errand::Heal }) = word
+    fn note_message(&mut self, place: BrokerPlace, conn: ConnId, message: &RingMessage) {
+        if let RingMessage::RetConn(RetConn::Open { errand: Errand::Heal }) = message
             && let (Some(to), Some(node)) = (self.wires.peer(place, conn), &self.brokers[place].node)
         {
             self.oracle.heals(self.brokers[place].life, to, node.next_sid());
         }
-        let what = match word {
+        let what = match message {
             RingMessage::NewConn(_) => "newconn",
             RingMessage::RetConn(_) => "retconn",
             RingMessage::ServOff { .. } => "servoff",
@@ -85,13 +85,13 @@ impl World {
         };
         let to = self.wires.peer(place, conn).map_or(99, |life| self.oracle.place(life) as u64);
         if self.trace.is_aloud() {
-            let text = format!("{word:?}");
+            let text = format!("{message:?}");
             self.trace.say(&format!("                       {place} to {to}: {}", &text[..text.len().min(200)]));
         }
         self.trace.note(self.now, what, place as u64, to);
     }
 
-    fn note_news(&mut self, place: Place, news: &RingNews) {
+    fn note_news(&mut self, place: BrokerPlace, news: &RingNews) {
         if self.trace.is_aloud() {
             self.trace.say(&format!("                       {place}: {news:?}"));
         }

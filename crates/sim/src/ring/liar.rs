@@ -8,27 +8,27 @@ use turno_engine::ring::{Publication, RingMessage};
 use turno_proto::model::ring::{Origin, Sid};
 use turno_proto::model::{Code, Payload};
 
-use super::wires::{DIALLED, Item, Place, WireId};
-use super::world::{Happening, World};
+use super::wires::{BrokerPlace, DIALLED, Item, WireId};
+use super::world::{RingHappening, RingWorld};
 
-impl World {
+impl RingWorld {
     pub(super) fn lie(&mut self) {
         let Some(liar) = self.climate.liar.filter(|_| !self.is_calm) else { return };
         let after = self.rng.range(100, 2_000);
-        self.later(after, Happening::Lie);
+        self.later(after, RingHappening::Lie);
         let Some((wire, side, _)) = self.outward(liar) else { return };
         self.trace.note(self.now, "lie", liar as u64, u64::from(wire));
-        // With a secret a member is believed, and such a word would end others.
+        // With a secret a member is believed, and such a message would end others.
         if !self.climate.has_secret && self.rng.once_in(4) {
             self.end_others(liar, (wire, side));
             return;
         }
-        let word = self.a_lie();
-        self.send(wire, side, Item::Word(word));
+        let message = self.a_lie();
+        self.send(wire, side, Item::Message(message));
     }
 
-    /// SHUTDWN to the next one, or `fenced` to anyone who sends here.
-    fn end_others(&mut self, liar: Place, outward: (WireId, usize)) {
+    /// SHUTDWN to the next one, or `fenced` to the member that sends here.
+    fn end_others(&mut self, liar: BrokerPlace, outward: (WireId, usize)) {
         let life = self.brokers[liar].life;
         let inward = self.wires.of(liar).into_iter().find(|(wire, side)| {
             let from = self.wires.all[wire].lives[1 - side];
@@ -36,19 +36,19 @@ impl World {
         });
         match inward {
             Some((wire, side)) if self.rng.once_in(2) => {
-                let word = RingMessage::Refused { code: Code::Fenced, instead: None };
-                self.send(wire, side, Item::Word(word));
+                let message = RingMessage::Refused { code: Code::Fenced, instead: None };
+                self.send(wire, side, Item::Message(message));
             }
             _ => {
                 let origin = self.brokers[liar].node.as_ref().map(|node| node.me().origin);
                 let origin = origin.unwrap_or_else(|| self.nobody());
-                self.send(outward.0, outward.1, Item::Word(RingMessage::Shutdown { origin, hops: 0 }));
+                self.send(outward.0, outward.1, Item::Message(RingMessage::Shutdown { origin, hops: 0 }));
             }
         }
     }
 
     /// The connection over which a broker sends.
-    fn outward(&self, place: Place) -> Option<(WireId, usize, Place)> {
+    fn outward(&self, place: BrokerPlace) -> Option<(WireId, usize, BrokerPlace)> {
         self.brokers[place].node.as_ref()?;
         let next = self.oracle.next(self.brokers[place].life)?;
         let ends = self.wires.of(place).into_iter().rev();

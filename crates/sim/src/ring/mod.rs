@@ -1,6 +1,6 @@
 //! Worlds of another kind: members of a ring, the wires between them, and one clock.
 //!
-//! The nodes are the real ones (`turno_engine::ring::Node`). Ours are dialling, greetings, heartbeats, bytes on their way,
+//! The nodes are the real ones (`turno_engine::ring::RingNode`). Ours are dialling, greetings, heartbeats, bytes on their way,
 //! and what an admin and the machine do to a broker. See "The ring" in the README of this crate.
 
 mod calm;
@@ -15,7 +15,7 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use self::world::World;
+use self::world::RingWorld;
 use crate::trace::Trace;
 use crate::{How, Outcome, Violation, violation};
 
@@ -24,7 +24,7 @@ pub const RING_SEEDS: u64 = 2_000_000_000;
 
 /// Runs one seed: a storm, and the calm after it.
 pub(crate) fn run(seed: u64, how: How, trace: Trace) -> Result<Outcome, Violation> {
-    let mut world = World::new(seed, trace);
+    let mut world = RingWorld::new(seed, trace);
     world.blind = how.blind;
     let result = catch_unwind(AssertUnwindSafe(|| {
         world.storm();

@@ -1,29 +1,29 @@
-//! What cannot be, by what nodes publish, what is delivered, and the wires.
+//! Rules of a ring, judged by publications, deliveries and the wires.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RetConn, RingInput, RingMessage};
+use turno_engine::ring::{RetConn, RingInput, RingMessage, RingNode};
 use turno_proto::model::ring::view::RingCounters;
 use turno_proto::model::ring::{Fallen, RingState, Sid};
 
-use super::wires::{Life, Place, Wires};
+use super::wires::{BrokerPlace, LifeNumber, Wires};
 
-/// What of an input the oracle wants to know once it is handled.
+/// The part of an input that the oracle needs once it is handled.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Note {
     /// Accepted, by that life.
-    Have(Life),
+    Have(LifeNumber),
     /// Something was published there.
     Publish,
     Other,
 }
 
 impl Note {
-    pub(super) fn of(input: &RingInput, place: Place, wires: &Wires) -> Self {
+    pub(super) fn of(input: &RingInput, place: BrokerPlace, wires: &Wires) -> Self {
         match input {
             RingInput::Publish { .. } => Self::Publish,
-            RingInput::Word { conn, word: RingMessage::Have { .. } } => {
+            RingInput::Message { conn, message: RingMessage::Have { .. } } => {
                 wires.peer(place, *conn).map_or(Self::Other, Self::Have)
             }
             _ => Self::Other,
@@ -32,54 +32,54 @@ impl Note {
 }
 
 /// The life that published an event, and its number there.
-pub(super) fn number(event: &Event) -> Option<(Life, u64)> {
+pub(super) fn number(event: &Event) -> Option<(LifeNumber, u64)> {
     let text = std::str::from_utf8(&event.payload.bytes).ok()?;
     let mut parts = text.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[derive(Debug)]
-struct Seen {
-    place: Place,
+struct SeenLife {
+    place: BrokerPlace,
     sid: Sid,
     /// The step since which it has been between two neighbours, or has lost one.
     fit: Option<u64>,
     /// The step at which the others closed around it.
     skipped: u64,
-    /// Whom it sends to, or did last.
-    next: Option<Life>,
+    /// The life it sends to, or did last.
+    next: Option<LifeNumber>,
     /// Its publications that have not come round: number, step, and who was in the circle.
-    under_way: Vec<(u64, u64, Vec<Life>)>,
-    /// What it got, by origin.
-    got: BTreeMap<Life, Vec<u64>>,
+    under_way: Vec<(u64, u64, Vec<LifeNumber>)>,
+    /// Publications that it got, by origin.
+    got: BTreeMap<LifeNumber, Vec<u64>>,
     /// Those that told it that its next one, or itself, has fallen.
     callers: BTreeSet<Sid>,
 }
 
 #[derive(Debug)]
-pub(super) struct Oracle {
-    lives: BTreeMap<Life, Seen>,
+pub(super) struct RingOracle {
+    lives: BTreeMap<LifeNumber, SeenLife>,
     /// Somebody lies: only what no lie can change is judged.
     lies: bool,
     pub(super) came_round: u64,
     pub(super) delivered: u64,
     /// Publications that leavers sent at once, beyond their windows.
     flushed: usize,
-    pub(super) stopped: BTreeSet<Life>,
+    pub(super) stopped: BTreeSet<LifeNumber>,
 }
 
 const fn is_fit(state: RingState) -> bool {
     matches!(state, RingState::Member | RingState::Rewiring | RingState::LinkDown)
 }
 
-impl Oracle {
+impl RingOracle {
     pub(super) fn new(lies: bool) -> Self {
         let (lives, stopped) = (BTreeMap::new(), BTreeSet::new());
         Self { lives, lies, came_round: 0, delivered: 0, flushed: 0, stopped }
     }
 
-    pub(super) fn born(&mut self, life: Life, place: Place, sid: Sid) {
-        let seen = Seen {
+    pub(super) fn born(&mut self, life: LifeNumber, place: BrokerPlace, sid: Sid) {
+        let seen = SeenLife {
             place,
             sid,
             fit: None,
@@ -92,22 +92,22 @@ impl Oracle {
         self.lives.insert(life, seen);
     }
 
-    pub(super) fn died(&mut self, life: Life) {
+    pub(super) fn died(&mut self, life: LifeNumber) {
         if let Some(seen) = self.lives.get_mut(&life) {
             seen.fit = None;
         }
     }
 
-    pub(super) fn place(&self, life: Life) -> Place {
+    pub(super) fn place(&self, life: LifeNumber) -> BrokerPlace {
         self.lives[&life].place
     }
 
-    pub(super) fn next(&self, life: Life) -> Option<Life> {
+    pub(super) fn next(&self, life: LifeNumber) -> Option<LifeNumber> {
         self.lives[&life].next
     }
 
     /// The lives after that one, as each of them sends, or did last, until they come back or end.
-    fn chain(&self, from: Life) -> Vec<Life> {
+    fn chain(&self, from: LifeNumber) -> Vec<LifeNumber> {
         let mut chain = Vec::new();
         let mut at = self.lives[&from].next;
         while let Some(life) = at.filter(|life| *life != from && !chain.contains(life)) {
@@ -118,15 +118,15 @@ impl Oracle {
     }
 
     /// Something is about to be published.
-    pub(super) fn issued(&mut self, life: Life, number: u64, step: u64) {
-        let is_there = |other: &Life| self.lives[other].fit.is_some();
+    pub(super) fn issued(&mut self, life: LifeNumber, number: u64, step: u64) {
+        let is_there = |other: &LifeNumber| self.lives[other].fit.is_some();
         let members = self.chain(life).into_iter().filter(is_there).collect();
         if let Some(seen) = self.lives.get_mut(&life) {
             seen.under_way.push((number, step, members));
         }
     }
 
-    pub(super) fn delivered(&mut self, life: Life, event: &Event) {
+    pub(super) fn delivered(&mut self, life: LifeNumber, event: &Event) {
         let Some((origin, number)) = number(event) else {
             assert!(self.lies, "I16: something is delivered that nobody published");
             return;
@@ -145,11 +145,11 @@ impl Oracle {
     /// A node has dealt with something.
     pub(super) fn handled(
         &mut self,
-        life: Life,
+        life: LifeNumber,
         step: u64,
         note: Note,
         before: (RingState, RingCounters),
-        node: &Node,
+        node: &RingNode,
     ) {
         let counters = *node.counters();
         match note {
@@ -180,7 +180,7 @@ impl Oracle {
     }
 
     /// Its origin counts so many more as come round: the oldest.
-    fn returned(&mut self, life: Life, count: u64) {
+    fn returned(&mut self, life: LifeNumber, count: u64) {
         self.came_round += count;
         let Some(seen) = self.lives.get_mut(&life) else { return };
         let back = usize::try_from(count).ok().filter(|count| *count <= seen.under_way.len());
@@ -201,7 +201,7 @@ impl Oracle {
 
     /// A node sends to that one from now on: those that it sent to before, up to the first that is behind the new one, are
     /// given up.
-    fn sends_to(&mut self, life: Life, next: Life, step: u64, node: &Node) {
+    fn sends_to(&mut self, life: LifeNumber, next: LifeNumber, step: u64, node: &RingNode) {
         let sid = self.lives[&next].sid;
         if node.next_sid() != Some(sid) {
             return;
@@ -224,9 +224,10 @@ impl Oracle {
     }
 
     /// A node is about to hear what is said round the ring.
-    pub(super) fn hears(&mut self, life: Life, input: &RingInput, next: Option<Sid>) {
-        let RingInput::Word {
-            word: RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(sid), .. }), ..
+    pub(super) fn hears(&mut self, life: LifeNumber, input: &RingInput, next: Option<Sid>) {
+        let RingInput::Message {
+            message: RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(sid), .. }),
+            ..
         } = input
         else {
             return;
@@ -239,20 +240,20 @@ impl Oracle {
     }
 
     /// A node comes to another in place of a fallen one: it has nobody to send to, or was told that its next one has fallen.
-    pub(super) fn heals(&self, life: Life, to: Life, next: Option<Sid>) {
+    pub(super) fn heals(&self, life: LifeNumber, to: LifeNumber, next: Option<Sid>) {
         let (seen, to) = (&self.lives[&life], self.lives[&to].sid);
         let is_called = next.is_none() || seen.callers.contains(&to);
         assert!(self.lies || is_called, "S3.22: {} comes to {to}, and has somebody to send to", seen.place);
     }
 
-    /// What a member keeps is bounded by the windows of all that ever published.
-    pub(super) fn judge_buffers(&self, node: &Node, window: usize) {
+    /// The kept publications of a member are bounded by the windows of all that ever published.
+    pub(super) fn judge_buffers(&self, node: &RingNode, window: usize) {
         let (kept, most) = (node.view().buffered, self.lives.len() * window + self.flushed);
         assert!(self.lies || kept <= most as u64, "I21: {kept} publications are kept, and {most} can be under way");
     }
 
     /// Whether a life got that publication.
-    pub(super) fn got(&self, life: Life, origin: Life, number: u64) -> bool {
+    pub(super) fn got(&self, life: LifeNumber, origin: LifeNumber, number: u64) -> bool {
         self.lives[&life].got.get(&origin).is_some_and(|got| got.binary_search(&number).is_ok())
     }
 }

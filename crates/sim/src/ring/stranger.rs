@@ -5,20 +5,20 @@ use turno_engine::ring::{JoinVerdict, NewConn, RetConn, RingInput, RingMessage};
 use turno_proto::model::ring::{Errand, Fallen, Member, Origin};
 use turno_proto::model::{Code, ConnId};
 
-use super::wires::{Life, Place};
-use super::world::{Happening, World, address};
+use super::wires::{BrokerPlace, LifeNumber};
+use super::world::{RingHappening, RingWorld, address};
 
 /// Where nobody is.
-const NOWHERE: Place = 999;
+const NOWHERE: BrokerPlace = 999;
 
-impl World {
-    /// It dials somebody, says a few words, and goes some time later.
+impl RingWorld {
+    /// It dials somebody, sends a few messages, and goes some time later.
     pub(super) fn pose(&mut self) {
         if self.is_calm {
             return;
         }
         let after = self.rng.range(100, 4_000);
-        self.later(after, Happening::Pose);
+        self.later(after, RingHappening::Pose);
         let victim = self.rng.index(self.brokers.len());
         let there = &self.brokers[victim];
         if there.node.is_none() || there.paused.is_some() {
@@ -32,24 +32,24 @@ impl World {
         self.put(victim, RingInput::Accepted { conn, peer: Some(peer) });
         if self.rng.once_in(2) {
             let errand = [Errand::Return, Errand::Heal, Errand::Join, Errand::Left][self.rng.index(4)];
-            let word = RingMessage::RetConn(RetConn::Open { errand });
-            self.put(victim, RingInput::Word { conn, word });
+            let message = RingMessage::RetConn(RetConn::Open { errand });
+            self.put(victim, RingInput::Message { conn, message });
         }
         for _ in 0..self.rng.index(4) {
-            let word = self.a_posed_word(victim);
-            self.put(victim, RingInput::Word { conn, word });
+            let message = self.a_posed_message(victim);
+            self.put(victim, RingInput::Message { conn, message });
         }
         let stays = self.rng.range(1, 5_000);
-        self.later(stays, Happening::Unpose(victim, life, conn));
+        self.later(stays, RingHappening::Unpose(victim, life, conn));
     }
 
     /// Its connection ends.
-    pub(super) fn unpose(&mut self, place: Place, life: Life, conn: ConnId) {
+    pub(super) fn unpose(&mut self, place: BrokerPlace, life: LifeNumber, conn: ConnId) {
         if self.brokers[place].life != life {
             return;
         }
         match self.brokers[place].paused {
-            Some(_) => self.later(500, Happening::Unpose(place, life, conn)),
+            Some(_) => self.later(500, RingHappening::Unpose(place, life, conn)),
             None => self.put(place, RingInput::Closed { conn }),
         }
     }
@@ -65,7 +65,7 @@ impl World {
         Member { origin, address: address(place), native: String::new() }
     }
 
-    fn a_posed_word(&mut self, victim: Place) -> RingMessage {
+    fn a_posed_message(&mut self, victim: BrokerPlace) -> RingMessage {
         let (one, other) = (self.somebody(), self.somebody());
         let me = self.brokers[victim].node.as_ref().map(|node| node.me().clone());
         match self.rng.index(9) {

@@ -1,12 +1,12 @@
 //! Bad weather: what happens to brokers and to the wires between them.
 
-use turno_engine::ring::{Node, RingInput};
+use turno_engine::ring::{RingInput, RingNode};
 use turno_proto::model::ring::RingState;
 
-use super::wires::Place;
-use super::world::{Happening, World, address};
+use super::wires::BrokerPlace;
+use super::world::{RingHappening, RingWorld, address};
 
-impl World {
+impl RingWorld {
     /// The whole storm.
     pub(crate) fn storm(&mut self) {
         self.start(0, None, true);
@@ -21,27 +21,27 @@ impl World {
             self.start(place, Some(next), wait);
         }
         let after = self.rng.range(100, 10_000);
-        self.later(after, Happening::Fault);
+        self.later(after, RingHappening::Fault);
         if self.climate.liar.is_some() {
-            self.later(1_000, Happening::Lie);
+            self.later(1_000, RingHappening::Lie);
         }
         if self.climate.stranger {
-            self.later(1_000, Happening::Pose);
+            self.later(1_000, RingHappening::Pose);
         }
         self.run(self.climate.storm);
     }
 
-    fn anyone(&mut self, is_meant: impl Fn(&Self, Place) -> bool) -> Option<Place> {
-        let all: Vec<Place> = (0..self.brokers.len()).filter(|place| is_meant(self, *place)).collect();
+    fn anyone(&mut self, is_meant: impl Fn(&Self, BrokerPlace) -> bool) -> Option<BrokerPlace> {
+        let all: Vec<BrokerPlace> = (0..self.brokers.len()).filter(|place| is_meant(self, *place)).collect();
         (!all.is_empty()).then(|| all[self.rng.index(all.len())])
     }
 
-    pub(super) fn is_up(&self, place: Place) -> bool {
+    pub(super) fn is_up(&self, place: BrokerPlace) -> bool {
         self.brokers[place].node.is_some()
     }
 
-    fn state(&self, place: Place) -> Option<RingState> {
-        self.brokers[place].node.as_ref().map(Node::state)
+    fn state(&self, place: BrokerPlace) -> Option<RingState> {
+        self.brokers[place].node.as_ref().map(RingNode::state)
     }
 
     /// One fault, and the next some time later.
@@ -50,7 +50,7 @@ impl World {
             return;
         }
         let after = self.rng.range(1, self.climate.faults * 2);
-        self.later(after, Happening::Fault);
+        self.later(after, RingHappening::Fault);
         match self.rng.index(16) {
             0..=2 => {
                 if let Some(place) = self.anyone(Self::is_up) {
@@ -85,7 +85,7 @@ impl World {
                     let millis = self.rng.range(10, longest);
                     self.brokers[place].paused = Some(self.now);
                     self.trace.note(self.now, "pause", place as u64, millis);
-                    self.later(millis, Happening::Resume(place));
+                    self.later(millis, RingHappening::Resume(place));
                 }
             }
             11 | 12 => {
@@ -134,19 +134,19 @@ impl World {
         self.rng.range(100, if self.climate.fast { 2_000 } else { 15_000 })
     }
 
-    fn is_awake(&self, place: Place) -> bool {
+    fn is_awake(&self, place: BrokerPlace) -> bool {
         self.brokers[place].paused.is_none()
     }
 
     /// A broker starts again: where it was, at another member, or without knowing any.
-    pub(super) fn come_back(&mut self, place: Place) {
+    pub(super) fn come_back(&mut self, place: BrokerPlace) {
         let others = self.anyone(|world, other| other != place && world.is_up(other));
         let next = others.filter(|_| !self.rng.once_in(5));
         let wait = self.is_calm || !self.rng.once_in(3);
         self.start(place, next, wait);
     }
 
-    pub(super) fn told_to_join(&mut self, place: Place) {
+    pub(super) fn told_to_join(&mut self, place: BrokerPlace) {
         if let Some(next) = self.anyone(|world, other| other != place && world.is_up(other)) {
             self.trace.note(self.now, "join", place as u64, next as u64);
             self.brokers[place].is_out = false;
@@ -155,20 +155,20 @@ impl World {
         }
     }
 
-    fn cut(&mut self, from: Place, to: Place, millis: u64) {
+    fn cut(&mut self, from: BrokerPlace, to: BrokerPlace, millis: u64) {
         self.trace.note(self.now, "cut", from as u64, to as u64);
         self.wires.cut.insert((from, to));
-        self.later(millis, Happening::Reconnect(from, to));
+        self.later(millis, RingHappening::Reconnect(from, to));
     }
 
-    pub(super) fn reconnect(&mut self, from: Place, to: Place) {
+    pub(super) fn reconnect(&mut self, from: BrokerPlace, to: BrokerPlace) {
         if self.wires.cut.remove(&(from, to)) {
             self.wake_lanes(to);
         }
     }
 
     /// A broker that did nothing for a while goes on: it sees first that time has passed, or what has come meanwhile.
-    pub(super) fn resume(&mut self, place: Place) {
+    pub(super) fn resume(&mut self, place: BrokerPlace) {
         if self.brokers[place].paused.take().is_none() {
             return;
         }
@@ -179,7 +179,7 @@ impl World {
                 self.hears_nothing(wire, side);
             }
         } else {
-            // What has come is read before the clock is looked at.
+            // Received messages are read before the clock is looked at.
             ends.reverse();
             for (wire, side) in ends {
                 if let Some(end) = self.wires.all.get_mut(&wire).and_then(|open| open.ends[side].as_mut()) {

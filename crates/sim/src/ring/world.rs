@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Node, RingInput, RingSettings, RingTimers, TRANSITIONS};
+use turno_engine::ring::{RingInput, RingNode, RingSettings, RingTimers, TRANSITIONS};
 use turno_proto::model::ring::{Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono, Payload};
 
 use super::climate::Climate;
-use super::oracle::{Note, Oracle};
-use super::wires::{DIALLED, DIALLER, Item, Life, Place, WireId, Wires};
+use super::oracle::{Note, RingOracle};
+use super::wires::{BrokerPlace, DIALLED, DIALLER, Item, LifeNumber, WireId, Wires};
 use crate::rng::Rng;
 use crate::trace::Trace;
 
 /// A broker, or the place where one was.
 #[derive(Debug)]
-pub(super) struct Broker {
+pub(super) struct RingBroker {
     pub(super) sid: Sid,
-    pub(super) node: Option<Node>,
-    pub(super) life: Life,
+    pub(super) node: Option<RingNode>,
+    pub(super) life: LifeNumber,
     /// The process is gone and the machine answers so; otherwise it answers nothing.
     pub(super) is_refusing: bool,
     pub(super) paused: Option<Mono>,
@@ -28,65 +28,65 @@ pub(super) struct Broker {
     /// It said for good that it must not be in the ring.
     pub(super) refused: Option<Code>,
     pub(super) incarnation: u64,
-    /// What its clock shows more than the world's, and its calendar.
+    /// The lead of its clock over the world's, and its calendar.
     clock: u64,
     calendar: u64,
     tick_at: Option<Mono>,
-    pub(super) dials: BTreeMap<u32, Place>,
+    pub(super) dials: BTreeMap<u32, BrokerPlace>,
     pub(super) published: u64,
     pub(super) is_slowed: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Happening {
-    /// What is on that lane may be due.
+pub(super) enum RingHappening {
+    /// Items on that lane may be due.
     Arrive(WireId, usize),
     Beat(WireId, usize),
-    Knock(Place, Life, u32, Place),
-    DialFailed(Place, Life, u32),
-    Publish(Place),
-    Resume(Place),
-    Reconnect(Place, Place),
+    DialArrives(BrokerPlace, LifeNumber, u32, BrokerPlace),
+    DialFailed(BrokerPlace, LifeNumber, u32),
+    Publish(BrokerPlace),
+    Resume(BrokerPlace),
+    Reconnect(BrokerPlace, BrokerPlace),
     Fault,
     Lie,
     /// The stranger comes.
     Pose,
     /// Its connection there ends.
-    Unpose(Place, Life, ConnId),
+    Unpose(BrokerPlace, LifeNumber, ConnId),
 }
 
-pub(crate) struct World {
+pub(crate) struct RingWorld {
     pub(super) now: Mono,
     pub(crate) steps: u64,
     pub(super) rng: Rng,
     pub(crate) trace: Trace,
     pub(crate) blind: bool,
     pub(super) climate: Climate,
-    pub(super) brokers: Vec<Broker>,
+    pub(super) brokers: Vec<RingBroker>,
     pub(super) wires: Wires,
-    agenda: BTreeMap<(Mono, u64), Happening>,
+    agenda: BTreeMap<(Mono, u64), RingHappening>,
     count: u64,
-    lives: Life,
+    lives: LifeNumber,
     pub(super) is_calm: bool,
     pub(super) is_quiet: bool,
     /// Connections that the stranger has made.
     pub(super) poses: u32,
     /// Those whom an admin told to end.
-    pub(super) told_to_end: BTreeSet<Place>,
+    pub(super) told_to_end: BTreeSet<BrokerPlace>,
     /// In the calm somebody ended that was about to.
     pub(super) is_disturbed: bool,
-    pub(super) oracle: Oracle,
+    pub(super) oracle: RingOracle,
 }
 
-pub(super) fn address(place: Place) -> String {
+pub(super) fn address(place: BrokerPlace) -> String {
     format!("host:{place}")
 }
 
-pub(super) fn place_of(address: &str) -> Option<Place> {
+pub(super) fn place_of(address: &str) -> Option<BrokerPlace> {
     address.rsplit(':').next()?.parse().ok()
 }
 
-impl World {
+impl RingWorld {
     pub(crate) fn new(seed: u64, trace: Trace) -> Self {
         let mut rng = Rng::new(seed);
         let climate = Climate::new(seed, &mut rng);
@@ -97,7 +97,7 @@ impl World {
         if climate.rogue {
             sids.push(sids[rng.index(climate.members)]);
         }
-        let broker = |sid: u16, rng: &mut Rng| Broker {
+        let broker = |sid: u16, rng: &mut Rng| RingBroker {
             sid: Sid::new(sid),
             node: None,
             life: 0,
@@ -114,7 +114,7 @@ impl World {
             is_slowed: false,
         };
         let brokers = sids.into_iter().map(|sid| broker(sid, &mut rng)).collect();
-        let oracle = Oracle::new(climate.has_lies());
+        let oracle = RingOracle::new(climate.has_lies());
         let mut world = Self {
             now: Mono::from_millis(1_000),
             steps: 0,
@@ -140,11 +140,11 @@ impl World {
     }
 
     /// Puts it on the agenda.
-    pub(super) fn later(&mut self, millis: u64, happening: Happening) {
+    pub(super) fn later(&mut self, millis: u64, happening: RingHappening) {
         self.at(self.now.plus_millis(millis), happening);
     }
 
-    pub(super) fn at(&mut self, at: Mono, happening: Happening) {
+    pub(super) fn at(&mut self, at: Mono, happening: RingHappening) {
         self.count += 1;
         self.agenda.insert((at, self.count), happening);
     }
@@ -156,7 +156,7 @@ impl World {
     }
 
     /// A broker starts.
-    pub(super) fn start(&mut self, place: Place, next: Option<Place>, wait: bool) {
+    pub(super) fn start(&mut self, place: BrokerPlace, next: Option<BrokerPlace>, wait: bool) {
         self.lives += 1;
         let life = self.lives;
         let (climate, now) = (self.climate, self.now);
@@ -174,7 +174,7 @@ impl World {
         settings.timers = if climate.fast { RingTimers::fast() } else { RingTimers::default() };
         (settings.window, settings.window_bytes) = (climate.window, climate.window_bytes);
         let clock = Mono::from_micros(now.as_micros() + broker.clock);
-        broker.node = Some(Node::new(settings, clock));
+        broker.node = Some(RingNode::new(settings, clock));
         (broker.life, broker.paused, broker.is_out, broker.refused) = (life, None, false, None);
         (broker.is_slowed, broker.tick_at) = (false, None);
         broker.dials.clear();
@@ -186,11 +186,11 @@ impl World {
             return;
         }
         let after = self.rng.range(1, climate.publications * 2);
-        self.later(after, Happening::Publish(place));
+        self.later(after, RingHappening::Publish(place));
     }
 
     /// The process ends, or the whole machine.
-    pub(super) fn kill(&mut self, place: Place, machine: bool) {
+    pub(super) fn kill(&mut self, place: BrokerPlace, machine: bool) {
         let broker = &mut self.brokers[place];
         (broker.node, broker.tick_at, broker.paused) = (None, None, None);
         self.is_disturbed = true;
@@ -199,7 +199,7 @@ impl World {
         self.oracle.died(self.brokers[place].life);
         self.trace.note(self.now, "kill", place as u64, u64::from(machine));
         for (wire, side) in self.wires.of(place) {
-            // What was said a moment ago may not have left.
+            // The latest messages may not have left.
             let cut = self.rng.index(4);
             if let Some(open) = self.wires.all.get_mut(&wire) {
                 let lane = &mut open.lanes[side];
@@ -217,11 +217,11 @@ impl World {
         let due = self.way();
         let Some(open) = self.wires.all.get_mut(&wire) else { return };
         let due = open.lanes[side].push(due, item);
-        self.at(due, Happening::Arrive(wire, side));
+        self.at(due, RingHappening::Arrive(wire, side));
     }
 
     /// The node there is told something.
-    pub(super) fn put(&mut self, place: Place, input: RingInput) {
+    pub(super) fn put(&mut self, place: BrokerPlace, input: RingInput) {
         self.steps += 1;
         let now = self.now;
         let broker = &mut self.brokers[place];
@@ -265,7 +265,7 @@ impl World {
     /// One end closes; the other hears of it, after all that was said before, or instead of it.
     pub(super) fn close(&mut self, wire: WireId, side: usize) {
         if !self.is_calm && self.rng.once_in(8) {
-            // Anyone who closes with something unread resets: what was on its way is gone.
+            // An end that closes with something unread resets: what was on its way is gone.
             let Some(open) = self.wires.all.get_mut(&wire) else { return };
             let keep = self.rng.index(open.lanes[side].items.len() + 1);
             open.lanes[side].items.truncate(keep);
@@ -296,7 +296,7 @@ impl World {
                     Some(_) => self.put(to, RingInput::Dialled { target, conn, peer }),
                     None => self.close(wire, 1 - side),
                 },
-                Item::Word(word) => self.put(to, RingInput::Word { conn, word }),
+                Item::Message(message) => self.put(to, RingInput::Message { conn, message }),
                 Item::Ping => {}
                 Item::Fin => {
                     self.wires.end(wire, 1 - side);
@@ -315,7 +315,7 @@ impl World {
             self.send(wire, side, Item::Ping);
         }
         let beat = self.climate.beat_ms();
-        self.later(beat, Happening::Beat(wire, side));
+        self.later(beat, RingHappening::Beat(wire, side));
     }
 
     /// Closes an end that heard nothing for three beats.
@@ -333,20 +333,20 @@ impl World {
         true
     }
 
-    fn knock(&mut self, from: Place, life: Life, target: u32, to: Place) {
+    fn dial_arrives(&mut self, from: BrokerPlace, life: LifeNumber, target: u32, to: BrokerPlace) {
         if self.brokers[from].life != life || !self.brokers[from].dials.contains_key(&target) {
             return;
         }
         // Only a stranger tells an address where nobody is.
         let Some(there) = self.brokers.get(to) else {
-            return self.later(1, Happening::DialFailed(from, life, target));
+            return self.later(1, RingHappening::DialFailed(from, life, target));
         };
         let is_deaf = there.paused.is_some() || (there.node.is_none() && !there.is_refusing);
         if is_deaf || self.wires.is_cut(from, to) || self.wires.is_cut(to, from) {
             return;
         }
         let Some(peer) = there.node.as_ref().map(|node| node.me().clone()) else {
-            return self.later(1, Happening::DialFailed(from, life, target));
+            return self.later(1, RingHappening::DialFailed(from, life, target));
         };
         let Some(me) = self.brokers[from].node.as_ref().map(|node| node.me().clone()) else { return };
         let there = (to, self.brokers[to].life);
@@ -355,15 +355,15 @@ impl World {
         self.send(wire, DIALLED, Item::Dialled(target, peer));
         for side in [DIALLER, DIALLED] {
             let beat = self.rng.range(1, self.climate.beat_ms());
-            self.later(beat, Happening::Beat(wire, side));
+            self.later(beat, RingHappening::Beat(wire, side));
         }
     }
 
-    fn dial_failed(&mut self, place: Place, life: Life, target: u32) {
+    fn dial_failed(&mut self, place: BrokerPlace, life: LifeNumber, target: u32) {
         let broker = &mut self.brokers[place];
         if broker.life == life && broker.paused.is_some() {
             // It sees that when it is back.
-            return self.later(500, Happening::DialFailed(place, life, target));
+            return self.later(500, RingHappening::DialFailed(place, life, target));
         }
         if broker.life == life && broker.dials.remove(&target).is_some() {
             self.put(place, RingInput::DialFailed { target, code: Code::RingDown });
@@ -371,7 +371,7 @@ impl World {
     }
 
     /// Somebody publishes something there.
-    pub(super) fn publish(&mut self, place: Place) {
+    pub(super) fn publish(&mut self, place: BrokerPlace) {
         let broker = &mut self.brokers[place];
         let life = broker.life;
         if broker.paused.is_some() || broker.node.is_none() || (broker.is_slowed && !self.rng.once_in(8)) {
@@ -414,34 +414,34 @@ impl World {
         self.now = end;
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn happen(&mut self, happening: RingHappening) {
         match happening {
-            Happening::Arrive(wire, side) => self.arrive(wire, side),
-            Happening::Beat(wire, side) => self.beat(wire, side),
-            Happening::Knock(from, life, target, to) => self.knock(from, life, target, to),
-            Happening::DialFailed(place, life, target) => self.dial_failed(place, life, target),
-            Happening::Publish(place) => {
+            RingHappening::Arrive(wire, side) => self.arrive(wire, side),
+            RingHappening::Beat(wire, side) => self.beat(wire, side),
+            RingHappening::DialArrives(from, life, target, to) => self.dial_arrives(from, life, target, to),
+            RingHappening::DialFailed(place, life, target) => self.dial_failed(place, life, target),
+            RingHappening::Publish(place) => {
                 if !self.is_quiet && self.brokers[place].node.is_some() {
                     self.publish(place);
                     let after = self.rng.range(1, self.climate.publications * 2);
-                    self.later(after, Happening::Publish(place));
+                    self.later(after, RingHappening::Publish(place));
                 }
             }
-            Happening::Resume(place) => self.resume(place),
-            Happening::Reconnect(from, to) => self.reconnect(from, to),
-            Happening::Fault => self.fault(),
-            Happening::Lie => self.lie(),
-            Happening::Pose => self.pose(),
-            Happening::Unpose(place, life, conn) => self.unpose(place, life, conn),
+            RingHappening::Resume(place) => self.resume(place),
+            RingHappening::Reconnect(from, to) => self.reconnect(from, to),
+            RingHappening::Fault => self.fault(),
+            RingHappening::Lie => self.lie(),
+            RingHappening::Pose => self.pose(),
+            RingHappening::Unpose(place, life, conn) => self.unpose(place, life, conn),
         }
     }
 
-    /// What lies on the lanes to a place may go on.
-    pub(super) fn wake_lanes(&mut self, to: Place) {
+    /// Items on the lanes to a place may go on.
+    pub(super) fn wake_lanes(&mut self, to: BrokerPlace) {
         let lanes: Vec<(WireId, usize)> = self.wires.of(to).into_iter().map(|(wire, side)| (wire, 1 - side)).collect();
         for (wire, side) in lanes {
             let at = self.way();
-            self.at(at, Happening::Arrive(wire, side));
+            self.at(at, RingHappening::Arrive(wire, side));
         }
     }
 }

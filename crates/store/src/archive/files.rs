@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::record::{Key, Kind};
-use super::shelf::{Found, New, Shelf, Size};
+use super::shelf::{FoundRecord, New, Shelf, Size};
 use super::{RESULT, Refusal, Room};
 use crate::disk::{Disk, DiskFile};
 
@@ -17,11 +17,11 @@ const NAMES_MAX: usize = 20_000;
 /// A piece of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct FilePiece<'a> {
-    /// The job.
+    /// The number of the job.
     pub job: u64,
     /// The number of the task.
     pub task: u32,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// The file's name.
     pub name: &'a str,
@@ -29,7 +29,7 @@ pub struct FilePiece<'a> {
     pub at: u64,
     /// The file ends with it.
     pub last: bool,
-    /// The piece.
+    /// The next bytes of the file.
     pub bytes: &'a [u8],
 }
 
@@ -38,11 +38,11 @@ pub struct FilePiece<'a> {
 pub struct FileRow {
     /// The number of the task.
     pub task: u32,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// The file's name.
     pub name: String,
-    /// Its size.
+    /// The size of the whole file.
     pub size: u64,
     /// It is lost to damage; its name is what can be read of it.
     pub lost: bool,
@@ -68,13 +68,13 @@ pub(super) struct Files<F> {
     piece_bytes: u64,
     seq: u64,
     /// The file that was read last, and where it is.
-    last_read: Option<((u64, u32, String), Whole)>,
+    last_read: Option<((u64, u32, String), WholeFile)>,
 }
 
 /// A file being written.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// What tells this writing of it from others.
+    /// A number that tells this upload of the file from others.
     item: u64,
     /// Bytes that are there.
     have: u64,
@@ -84,7 +84,7 @@ struct Open {
 
 /// A file that is there.
 #[derive(Clone, Copy, Debug)]
-struct Whole {
+struct WholeFile {
     attempt: u32,
     item: u64,
     size: u64,
@@ -135,13 +135,13 @@ impl<F: DiskFile> Files<F> {
         let mut rows = Vec::new();
         let from = Key { job, task: after.map_or(0, |(task, _)| task), ..Key::default() };
         let mut records = self.shelf.from(&from);
-        let mut of_task: BTreeMap<String, Whole> = BTreeMap::new();
+        let mut of_task: BTreeMap<String, WholeFile> = BTreeMap::new();
         let mut task = from.task;
-        let mut flush = |task: u32, of_task: &mut BTreeMap<String, Whole>| {
+        let mut flush = |task: u32, of_task: &mut BTreeMap<String, WholeFile>| {
             let new = |name: &str| after.is_none_or(|(before, last)| (task, name) > (before, last));
             let found = std::mem::take(of_task).into_iter().filter(|(name, _)| new(name));
-            let row = |(name, whole): (String, Whole)| {
-                let Whole { attempt, size, lost, .. } = whole;
+            let row = |(name, whole): (String, WholeFile)| {
+                let WholeFile { attempt, size, lost, .. } = whole;
                 FileRow { task, attempt, name, size, lost }
             };
             rows.extend(found.map(row));
@@ -206,7 +206,7 @@ impl<F: DiskFile> Files<F> {
         Err(Refusal::Damaged)
     }
 
-    fn find(&self, job: u64, task: u32, name: &str) -> io::Result<Option<Whole>> {
+    fn find(&self, job: u64, task: u32, name: &str) -> io::Result<Option<WholeFile>> {
         let mut records = self.shelf.from(&Key { job, task, ..Key::default() });
         let mut latest = None;
         while let Some(found) = records.next()?.filter(|found| found.key.task == task) {
@@ -228,12 +228,12 @@ impl<F: DiskFile> Files<F> {
 }
 
 /// The file that ends with this piece, and its name, if that can be read.
-fn named<F: DiskFile>(found: &Found<'_, F>) -> (Option<String>, Whole) {
-    let Found { key, spot, .. } = found;
+fn named<F: DiskFile>(found: &FoundRecord<'_, F>) -> (Option<String>, WholeFile) {
+    let FoundRecord { key, spot, .. } = found;
     let (size, lost) = (key.at.saturating_add(spot.len.into()), false);
-    let whole = Whole { attempt: key.attempt, item: key.item, size, lost };
+    let whole = WholeFile { attempt: key.attempt, item: key.item, size, lost };
     match found.read() {
         Some(record) => (String::from_utf8(record.name).ok(), whole),
-        None => (found.name(), Whole { lost: true, ..whole }),
+        None => (found.name(), WholeFile { lost: true, ..whole }),
     }
 }

@@ -3,26 +3,26 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::record::{Header, Key};
-use super::segment::{Recovered, Segment, ends};
+use super::record::{ArchiveHeader, Key};
+use super::segment::{ArchiveSegment, RecoveredFile, ends};
 use super::shelf::number_of;
 use super::trouble::{Flaw, Trouble, set_aside_from};
 use super::uploads::{id_of, sums_of};
 use super::{OUTPUT, RESULT};
 use crate::disk::{Disk, DiskFile};
 
-/// What a look found.
+/// The result of an inspection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveInspection {
     /// Files of the archive, those that were set aside included.
     pub files: u64,
-    /// Their bytes.
+    /// The bytes of all of them.
     pub bytes: u64,
     /// Records that were read and are whole.
     pub records: u64,
     /// Segments of formats that this version does not know.
     pub newer: Vec<(String, u32)>,
-    /// What is wrong, by file.
+    /// Flaws, by file.
     pub troubles: Vec<Trouble>,
 }
 
@@ -46,7 +46,7 @@ pub fn inspect_names<D: Disk>(disk: &mut D) -> io::Result<ArchiveInspection> {
             found.troubles.push(whole(&name, Flaw::Io(error.to_string())));
         } else if is_segment
             && let Ok((len, file)) = &file
-            && let Ok((Header::Newer(format), _)) = ends(file, *len)
+            && let Ok((ArchiveHeader::Newer(format), _)) = ends(file, *len)
         {
             found.newer.push((name, format));
         }
@@ -65,7 +65,7 @@ pub fn inspect<D: Disk>(disk: &mut D) -> io::Result<ArchiveInspection> {
         let newest = numbers.last().map(|(number, _)| *number);
         for (number, name) in numbers {
             if let Ok(file) = disk.open(name) {
-                found.segment(name, Segment::recover(number, file, &BTreeSet::new(), Some(number) == newest));
+                found.segment(name, ArchiveSegment::recover(number, file, &BTreeSet::new(), Some(number) == newest));
             }
         }
     }
@@ -81,11 +81,11 @@ pub fn inspect<D: Disk>(disk: &mut D) -> io::Result<ArchiveInspection> {
 }
 
 impl ArchiveInspection {
-    fn segment<F: DiskFile>(&mut self, name: &str, recovered: io::Result<Recovered<F>>) {
+    fn segment<F: DiskFile>(&mut self, name: &str, recovered: io::Result<RecoveredFile<F>>) {
         let mut segment = match recovered {
-            Ok(Recovered::Segment(segment)) => segment,
-            Ok(Recovered::Empty | Recovered::Newer) => return,
-            Ok(Recovered::Unreadable) => {
+            Ok(RecoveredFile::Segment(segment)) => segment,
+            Ok(RecoveredFile::Empty | RecoveredFile::Newer) => return,
+            Ok(RecoveredFile::Unreadable) => {
                 let flaw = Flaw::Io("it has no valid header".to_owned());
                 return self.troubles.push(whole(name, flaw));
             }

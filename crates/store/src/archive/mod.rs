@@ -20,7 +20,7 @@ use self::files::Files;
 pub use self::files::{FileList, FilePiece, FileRow};
 pub use self::inspect::{ArchiveInspection, inspect, inspect_names};
 use self::output::Outputs;
-pub use self::output::{Output, Piece, Place, Want};
+pub use self::output::{Output, OutputPosition, Piece, Want};
 use self::shelf::Size;
 pub use self::trouble::{Flaw, Trouble};
 pub use self::uploads::UploadId;
@@ -32,7 +32,7 @@ use crate::limits::{
     ARCHIVE_SEGMENTS_MAX,
 };
 
-/// What the names of segments of output begin with.
+/// The prefix of names of output segments.
 const OUTPUT: &str = "output";
 /// The same of results.
 const RESULT: &str = "result";
@@ -97,7 +97,7 @@ pub struct ArchiveUsage {
     pub files: u64,
 }
 
-/// The archive.
+/// The store of output, result files and uploads.
 #[derive(Debug)]
 pub struct Archive<D: Disk> {
     disk: D,
@@ -141,7 +141,7 @@ impl<D: Disk> Archive<D> {
         Ok(Self { disk, outputs, files, uploads })
     }
 
-    /// What was found to be wrong with its files since the last time.
+    /// Flaws of its files that were found since the last call.
     pub fn troubles(&mut self) -> Vec<Trouble> {
         let mut troubles = self.outputs.shelf.troubles();
         troubles.extend(self.files.shelf.troubles());
@@ -149,7 +149,7 @@ impl<D: Disk> Archive<D> {
         troubles
     }
 
-    /// What it takes.
+    /// The space that it takes.
     pub fn usage(&self) -> ArchiveUsage {
         ArchiveUsage {
             output: self.outputs.shelf.bytes(),
@@ -164,12 +164,12 @@ impl<D: Disk> Archive<D> {
         self.outputs.put(&mut self.disk, pieces)
     }
 
-    /// What tasks wrote, from a place on.
-    pub fn output(&self, want: &Want<'_>, from: Place) -> Result<Output, Refusal> {
+    /// Output of tasks, from a place on.
+    pub fn output(&self, want: &Want<'_>, from: OutputPosition) -> Result<Output, Refusal> {
         self.outputs.from(want, from).map_err(Refusal::of)
     }
 
-    /// What tasks wrote, in the order in which it came, after some arrival.
+    /// Output of tasks in the order of arrival, after some arrival.
     pub fn output_after(&self, want: &Want<'_>, after: u64) -> Result<Output, Refusal> {
         self.outputs.after(want, after).map_err(Refusal::of)
     }

@@ -1,5 +1,5 @@
-//! What tasks wrote: kept in the order in which it came, read by task or by arrival. What is only for those who look at a
-//! task now is in memory.
+//! Output of tasks: kept in the order in which it came, read by task or by arrival. Live output, for followers only, is in
+//! memory.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -12,11 +12,11 @@ use crate::disk::{Disk, DiskFile};
 /// Something that a task wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The job.
+    /// The number of the job.
     pub job: u64,
     /// The number of the task.
     pub task: u32,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// To its standard error, not its standard output.
     pub stderr: bool,
@@ -24,7 +24,7 @@ pub struct Piece {
     pub at: u64,
     /// Kept in memory only.
     pub live: bool,
-    /// What it wrote.
+    /// The bytes of output.
     pub bytes: Vec<u8>,
     /// Bytes that it wrote here and that are lost to damage; then there are no others.
     pub lost: u64,
@@ -32,22 +32,22 @@ pub struct Piece {
 
 /// A place in the output of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct OutputPosition {
     /// The number of the task.
     pub task: u32,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// The position.
+    /// The position in the output, in bytes.
     pub at: u64,
 }
 
 /// A part of what the tasks of a job wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// What they wrote.
+    /// The pieces of output.
     pub pieces: Vec<Piece>,
     /// Where to go on.
-    pub next: Place,
+    pub next: OutputPosition,
     /// Up to which arrival this tells all, or which was the latest.
     pub arrived: u64,
     /// There is no more now.
@@ -59,7 +59,7 @@ pub struct Output {
 /// How much of it is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Want<'a> {
-    /// The job.
+    /// The number of the job.
     pub job: u64,
     /// Ranges of task numbers, both ends included; `None`: all of them.
     pub tasks: Option<&'a [(u32, u32)]>,
@@ -105,7 +105,7 @@ pub(super) struct Outputs<F> {
     opened_at: u64,
 }
 
-/// What is for those who look now, the oldest first.
+/// Live output for followers, the oldest first.
 #[derive(Debug)]
 struct Live {
     pieces: VecDeque<(u64, Piece)>,
@@ -141,7 +141,7 @@ impl<F: DiskFile> Outputs<F> {
     }
 
     /// From a place on, by task, attempt and position.
-    pub(super) fn from(&self, want: &Want<'_>, from: Place) -> io::Result<Output> {
+    pub(super) fn from(&self, want: &Want<'_>, from: OutputPosition) -> io::Result<Output> {
         let damaged = self.shelf.may_have_lost(want.job);
         let mut output = Output { next: from, arrived: self.seq, damaged, ..Output::default() };
         let mut bytes = 0;
@@ -149,7 +149,8 @@ impl<F: DiskFile> Outputs<F> {
             if last < from.task {
                 continue;
             }
-            let begin = if first > from.task { Place { task: first, ..Place::default() } } else { from };
+            let begin =
+                if first > from.task { OutputPosition { task: first, ..OutputPosition::default() } } else { from };
             // A piece that began before the place may reach beyond it.
             let at = begin.at.saturating_sub(self.piece_bytes);
             let key = Key { job: want.job, task: begin.task, attempt: begin.attempt, at, ..Key::default() };
@@ -159,7 +160,7 @@ impl<F: DiskFile> Outputs<F> {
                 let (key, len) = (found.key, u64::from(found.spot.len));
                 if (told.task, told.attempt) != (key.task, key.attempt) {
                     output.lose(&mut told, &mut lost, u64::MAX);
-                    told = Place { task: key.task, attempt: key.attempt, at: 0 };
+                    told = OutputPosition { task: key.task, attempt: key.attempt, at: 0 };
                 }
                 if key.at.saturating_add(len) <= told.at {
                     continue;
@@ -175,7 +176,7 @@ impl<F: DiskFile> Outputs<F> {
                     Lost::add(&mut lost, &key, found.spot.kind, len);
                     continue;
                 };
-                // What came twice is told once.
+                // Bytes that came twice are returned once.
                 let skip = usize::try_from(told.at.saturating_sub(key.at)).unwrap_or(usize::MAX);
                 let piece = piece(&key, record.kind, record.value.get(skip..).unwrap_or_default(), skip as u64);
                 bytes += piece.bytes.len();
@@ -256,7 +257,7 @@ impl Lost {
 
 impl Output {
     /// Tells of what is lost before `before`, of what was told up to a place.
-    fn lose(&mut self, told: &mut Place, lost: &mut Option<Lost>, before: u64) {
+    fn lose(&mut self, told: &mut OutputPosition, lost: &mut Option<Lost>, before: u64) {
         let Some(Lost { key, kind, until }) = *lost else { return };
         let (from, end) = (key.at.max(told.at), until.min(before));
         if from < end {

@@ -34,7 +34,7 @@ pub(super) struct Key {
     pub(super) seq: u64,
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Stdout,
@@ -107,7 +107,7 @@ impl Head {
         HEAD_BYTES + self.name_len + self.len
     }
 
-    /// What the first bytes of a record say. Nothing is allocated by that: anyone who reads on looks for the bytes first.
+    /// Reads the first bytes of a record. Nothing is allocated by them: the reader checks first that the bytes are there.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let [kind, _, low, high] = *bytes.get(8..)?.first_chunk()?;
         let head = Self {
@@ -218,10 +218,10 @@ pub(super) fn header(salt: u64) -> Vec<u8> {
     out
 }
 
-/// What the first bytes of a segment say.
+/// The content of a segment's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Header {
-    /// Its salt.
+pub(super) enum ArchiveHeader {
+    /// It is intact; its salt.
     Sound(u64),
     /// They are damaged, and this is the salt if records are found with it.
     Repaired(u64),
@@ -231,7 +231,7 @@ pub(super) enum Header {
     Unreadable,
 }
 
-impl Header {
+impl ArchiveHeader {
     /// Reads the first bytes of a segment. `salt` is what its footer says, if it has one: that helps if the header's own is
     /// damaged.
     pub(super) fn read(bytes: &[u8], salt: Option<u64>) -> Self {
@@ -329,7 +329,7 @@ mod tests {
         let mut bytes = Vec::new();
         append_entry(&mut bytes, &KEY, &spot);
         assert_eq!((bytes.len(), read_entry(&bytes)), (ENTRY_BYTES, Some((KEY, spot))));
-        assert_eq!((header(9).len(), Header::read(&header(9), None)), (HEADER_BYTES, Header::Sound(9)));
+        assert_eq!((header(9).len(), ArchiveHeader::read(&header(9), None)), (HEADER_BYTES, ArchiveHeader::Sound(9)));
         let footer = Footer { end: 100, index: 120, count: 2, sum: 1 };
         let len = 120 + 2 * ENTRY_BYTES as u64 + FOOTER_BYTES as u64;
         let bytes = footer.encode(9);
@@ -359,15 +359,15 @@ mod tests {
         for bit in 0..HEADER_BYTES * 8 {
             let mut bytes = header(9);
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Header::read(&bytes, Some(9)), Header::Repaired(9), "bit {bit}");
+            assert_eq!(ArchiveHeader::read(&bytes, Some(9)), ArchiveHeader::Repaired(9), "bit {bit}");
             let own = u64_at(&bytes, 16).unwrap();
-            assert_eq!(Header::read(&bytes, None), Header::Repaired(own), "bit {bit}");
+            assert_eq!(ArchiveHeader::read(&bytes, None), ArchiveHeader::Repaired(own), "bit {bit}");
         }
         let mut newer = header(9);
         newer[8] = 2;
         let sum = crc32c::crc32c(&newer[..28]).to_le_bytes();
         newer[28..].copy_from_slice(&sum);
-        assert_eq!(Header::read(&newer, None), Header::Newer(2));
-        assert_eq!(Header::read(&newer[..31], None), Header::Unreadable);
+        assert_eq!(ArchiveHeader::read(&newer, None), ArchiveHeader::Newer(2));
+        assert_eq!(ArchiveHeader::read(&newer[..31], None), ArchiveHeader::Unreadable);
     }
 }

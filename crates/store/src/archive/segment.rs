@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::{io, mem};
 
-pub(super) use self::recover::{Recovered, ends};
+pub(super) use self::recover::{RecoveredFile, ends};
 use super::record::{self, ENTRY_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, Spot, VALUE_BYTES_MAX};
 use super::trouble::Flaw;
 use crate::disk::{DiskFile, read_up_to, write_all_at};
@@ -30,7 +30,7 @@ pub(super) struct Record {
 
 /// A file of records.
 #[derive(Debug)]
-pub(super) struct Segment<F> {
+pub(super) struct ArchiveSegment<F> {
     pub(super) number: u32,
     file: F,
     salt: u64,
@@ -46,8 +46,8 @@ pub(super) struct Segment<F> {
     pub(super) gaps: Vec<Gap>,
     /// Something is wrong with it: nothing more is written to it.
     closed: bool,
-    index: Index,
-    /// What was found to be wrong with it, and nobody was told.
+    index: SegmentIndex,
+    /// Flaws that were found and not reported.
     troubles: RefCell<Vec<(Flaw, u64, u64)>>,
     /// A record that cannot be read was told of.
     told: Cell<bool>,
@@ -93,7 +93,7 @@ impl Block {
 }
 
 #[derive(Debug)]
-enum Index {
+enum SegmentIndex {
     /// Being written to.
     Open {
         entries: BTreeMap<Key, Spot>,
@@ -106,7 +106,7 @@ enum Index {
     },
 }
 
-impl<F: DiskFile> Segment<F> {
+impl<F: DiskFile> ArchiveSegment<F> {
     /// A new one, in an empty file.
     pub(super) fn begin(number: u32, file: F, salt: u64) -> io::Result<Self> {
         let header = record::header(salt);
@@ -125,7 +125,7 @@ impl<F: DiskFile> Segment<F> {
             last_seq: 0,
             gaps: Vec::new(),
             closed: false,
-            index: Index::empty(),
+            index: SegmentIndex::empty(),
             troubles: RefCell::default(),
             told: Cell::new(false),
         }
@@ -136,12 +136,12 @@ impl<F: DiskFile> Segment<F> {
         self.gaps.iter().map(|gap| gap.job_max).max()
     }
 
-    /// What was found to be wrong with it since the last time.
+    /// Flaws that were found since the last call.
     pub(super) fn troubles(&mut self) -> Vec<(Flaw, u64, u64)> {
         mem::take(self.troubles.get_mut())
     }
 
-    /// What its index says cannot be read.
+    /// Gaps that its index lists as unreadable.
     pub(super) fn known_gaps(&self) -> Vec<(Flaw, u64, u64)> {
         self.gaps.iter().map(|gap| (Flaw::Gap, gap.from, gap.until)).collect()
     }
@@ -182,7 +182,7 @@ impl<F: DiskFile> Segment<F> {
 
     /// A record now stands at the end.
     fn add(&mut self, head: &Head, is_known: bool) {
-        let Index::Open { entries, strides } = &mut self.index else { return };
+        let SegmentIndex::Open { entries, strides } = &mut self.index else { return };
         let (Ok(offset), Ok(len)) = (u32::try_from(self.end), u32::try_from(head.len)) else { return };
         if entries.len().is_multiple_of(STRIDE) {
             strides.push((head.key.seq, self.end));
@@ -200,7 +200,7 @@ impl<F: DiskFile> Segment<F> {
     /// Adds records at the end, which [`record::append`] wrote. If that fails, none of them was there.
     pub(super) fn append(&mut self, records: &[u8]) -> io::Result<()> {
         if let Err(error) = write_all_at(&self.file, self.end, records) {
-            // What it left behind is written over, or stands before the index.
+            // Its partial bytes are written over, or stand before the index.
             self.len = self.file.len().unwrap_or(self.len).max(self.len);
             return Err(error);
         }
@@ -217,7 +217,7 @@ impl<F: DiskFile> Segment<F> {
     }
 
     pub(super) const fn is_sealed(&self) -> bool {
-        matches!(self.index, Index::Sealed { .. })
+        matches!(self.index, SegmentIndex::Sealed { .. })
     }
 
     /// Whether records may be added.
@@ -228,16 +228,16 @@ impl<F: DiskFile> Segment<F> {
     /// Records it has.
     pub(super) fn count(&self) -> usize {
         match &self.index {
-            Index::Open { entries, .. } => entries.len(),
-            Index::Sealed { footer, .. } => footer.count as usize,
+            SegmentIndex::Open { entries, .. } => entries.len(),
+            SegmentIndex::Sealed { footer, .. } => footer.count as usize,
         }
     }
 
-    /// What its index says while it is in memory: gaps first, then records in order.
+    /// The entries of its index while it is in memory: gaps first, then records in order.
     fn entries(&self) -> impl Iterator<Item = (Key, Spot)> {
         let entries = match &self.index {
-            Index::Open { entries, .. } => Some(entries),
-            Index::Sealed { .. } => None,
+            SegmentIndex::Open { entries, .. } => Some(entries),
+            SegmentIndex::Sealed { .. } => None,
         };
         let records = entries.into_iter().flatten().map(|(key, spot)| (*key, *spot));
         self.gaps.iter().map(|gap| (gap.key(), gap.spot())).chain(records)
@@ -269,7 +269,7 @@ impl<F: DiskFile> Segment<F> {
         let written = write_all_at(&self.file, at, &footer.encode(self.salt));
         self.len = self.file.len()?.max(at);
         written?;
-        self.index = Index::Sealed { footer, blocks };
+        self.index = SegmentIndex::Sealed { footer, blocks };
         Ok(())
     }
 
@@ -331,7 +331,7 @@ impl<F: DiskFile> Segment<F> {
         mut each: impl FnMut(&Key, &Spot, Option<&[u8]>) -> bool,
     ) -> io::Result<()> {
         let mut at = HEADER_BYTES as u64;
-        if let Index::Open { strides, .. } = &self.index {
+        if let SegmentIndex::Open { strides, .. } = &self.index {
             let behind = strides.partition_point(|(seq, _)| *seq <= after);
             at = behind.checked_sub(1).and_then(|stride| strides.get(stride)).map_or(at, |(_, at)| *at);
         }
@@ -381,8 +381,10 @@ impl<F: DiskFile> Segment<F> {
     /// Entries from a key on, a few at a time.
     pub(super) fn entries_from(&self, from: &Key) -> Entries {
         let next = match &self.index {
-            Index::Open { .. } => 0,
-            Index::Sealed { blocks, .. } => blocks.partition_point(|block| block.first <= *from).saturating_sub(1),
+            SegmentIndex::Open { .. } => 0,
+            SegmentIndex::Sealed { blocks, .. } => {
+                blocks.partition_point(|block| block.first <= *from).saturating_sub(1)
+            }
         };
         Entries { next, from: Some(*from), chunk: Vec::new() }
     }
@@ -390,10 +392,10 @@ impl<F: DiskFile> Segment<F> {
     /// The entries of a block, or in a segment that is written to those from a key on; none at the end.
     fn chunk(&self, next: usize, from: &Key) -> io::Result<Vec<(Key, Spot)>> {
         match &self.index {
-            Index::Open { entries, .. } => {
+            SegmentIndex::Open { entries, .. } => {
                 Ok(entries.range(from..).take(ENTRIES).map(|(key, spot)| (*key, *spot)).collect())
             }
-            Index::Sealed { footer, blocks } => {
+            SegmentIndex::Sealed { footer, blocks } => {
                 let Some(block) = blocks.get(next) else { return Ok(Vec::new()) };
                 let count = (footer.count as usize).saturating_sub(next * ENTRIES).min(ENTRIES);
                 let mut bytes = vec![0; count * ENTRY_BYTES];
@@ -409,7 +411,7 @@ impl<F: DiskFile> Segment<F> {
     }
 }
 
-impl Index {
+impl SegmentIndex {
     const fn empty() -> Self {
         Self::Open { entries: BTreeMap::new(), strides: Vec::new() }
     }
@@ -436,7 +438,7 @@ fn spot_of(at: u64, head: &Head) -> Spot {
 pub(super) struct Entries {
     /// The block behind `chunk`, in a sealed segment.
     next: usize,
-    /// What the entry behind `chunk` is not before; `None` at the end.
+    /// The lowest key of the entry behind `chunk`; `None` at the end.
     from: Option<Key>,
     /// The next ones, the first last.
     chunk: Vec<(Key, Spot)>,
@@ -444,7 +446,7 @@ pub(super) struct Entries {
 
 impl Entries {
     /// The next entry, which stays. Gaps are not among them.
-    pub(super) fn peek<F: DiskFile>(&mut self, segment: &Segment<F>) -> io::Result<Option<(Key, Spot)>> {
+    pub(super) fn peek<F: DiskFile>(&mut self, segment: &ArchiveSegment<F>) -> io::Result<Option<(Key, Spot)>> {
         while self.chunk.is_empty()
             && let Some(from) = self.from
         {

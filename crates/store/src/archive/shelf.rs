@@ -6,7 +6,7 @@ use std::{io, mem};
 
 use super::Refusal;
 use super::record::{self, HEAD_BYTES, HEADER_BYTES, Key, Kind, Spot};
-use super::segment::{Entries, Record, Recovered, Segment};
+use super::segment::{ArchiveSegment, Entries, Record, RecoveredFile};
 use super::trouble::{Flaw, Trouble, set_aside, set_aside_from};
 use crate::disk::{Disk, DiskFile, is_full};
 
@@ -30,7 +30,7 @@ pub(super) struct Size {
 pub(super) struct Shelf<F> {
     prefix: &'static str,
     size: Size,
-    segments: Vec<Segment<F>>,
+    segments: Vec<ArchiveSegment<F>>,
     /// The highest number a segment had.
     last: u32,
     salt: u64,
@@ -81,19 +81,19 @@ impl<F: DiskFile> Shelf<F> {
             shelf.last = shelf.last.max(number);
             let name = name_of(prefix, number);
             let is_last = Some(number) == newest;
-            match disk.open(&name).and_then(|file| Segment::recover(number, file, jobs, is_last)) {
-                Ok(Recovered::Segment(segment)) if !segment.jobs.is_empty() => shelf.segments.push(segment),
-                Ok(Recovered::Segment(segment))
+            match disk.open(&name).and_then(|file| ArchiveSegment::recover(number, file, jobs, is_last)) {
+                Ok(RecoveredFile::Segment(segment)) if !segment.jobs.is_empty() => shelf.segments.push(segment),
+                Ok(RecoveredFile::Segment(segment))
                     if segment.job_max().is_some_and(|max| jobs.range(..=max).next().is_some()) =>
                 {
                     shelf.set_aside(disk, name, segment.job_max().unwrap_or(job_max));
                 }
-                Ok(Recovered::Segment(_) | Recovered::Empty) => {
+                Ok(RecoveredFile::Segment(_) | RecoveredFile::Empty) => {
                     if let Err(error) = disk.remove(&name) {
                         shelf.troubles.push(trouble(name, Flaw::Io(error.to_string())));
                     }
                 }
-                Ok(Recovered::Unreadable | Recovered::Newer) => shelf.set_aside(disk, name, job_max),
+                Ok(RecoveredFile::Unreadable | RecoveredFile::Newer) => shelf.set_aside(disk, name, job_max),
                 // Perhaps it can be read the next time.
                 Err(error) => shelf.lose(name, Flaw::Io(error.to_string()), job_max),
             }
@@ -117,11 +117,11 @@ impl<F: DiskFile> Shelf<F> {
 
     /// Whether something of a job may have been lost, nobody knows what.
     pub(super) fn may_have_lost(&self, job: u64) -> bool {
-        let in_segments = self.segments.iter().filter_map(Segment::job_max);
+        let in_segments = self.segments.iter().filter_map(ArchiveSegment::job_max);
         self.lost.iter().copied().chain(in_segments).any(|job_max| job <= job_max)
     }
 
-    /// What was found to be wrong since the last time.
+    /// Flaws that were found since the last call.
     pub(super) fn troubles(&mut self) -> Vec<Trouble> {
         let mut found = mem::take(&mut self.troubles);
         for segment in &mut self.segments {
@@ -168,9 +168,9 @@ impl<F: DiskFile> Shelf<F> {
         disk: &mut D,
         bytes: u64,
         count: usize,
-    ) -> Result<&mut Segment<F>, Refusal> {
+    ) -> Result<&mut ArchiveSegment<F>, Refusal> {
         let Size { segment_bytes, segment_records, .. } = self.size;
-        let is_open = |segment: &Segment<F>| {
+        let is_open = |segment: &ArchiveSegment<F>| {
             segment.is_open()
                 && (segment.count() == 0
                     || (segment.end + bytes <= segment_bytes && segment.count() + count <= segment_records))
@@ -182,7 +182,7 @@ impl<F: DiskFile> Shelf<F> {
             self.salt = self.salt.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(u64::from(number) | 1);
             let file = disk.create(&name_of(self.prefix, number)).map_err(Refusal::of)?;
             self.last = number;
-            match Segment::begin(number, file, self.salt) {
+            match ArchiveSegment::begin(number, file, self.salt) {
                 Ok(segment) => self.segments.push(segment),
                 Err(error) => {
                     disk.remove(&name_of(self.prefix, number)).map_err(Refusal::of)?;
@@ -195,7 +195,11 @@ impl<F: DiskFile> Shelf<F> {
 
     /// Gives every segment its index at the end of its file.
     fn seal(&mut self) -> Result<(), Refusal> {
-        self.segments.iter_mut().filter(|segment| !segment.is_sealed()).try_for_each(Segment::seal).map_err(Refusal::of)
+        self.segments
+            .iter_mut()
+            .filter(|segment| !segment.is_sealed())
+            .try_for_each(ArchiveSegment::seal)
+            .map_err(Refusal::of)
     }
 
     fn is_over(&self, bytes: u64) -> bool {
@@ -218,7 +222,7 @@ impl<F: DiskFile> Shelf<F> {
 
     /// Writes the segment anew that has the most which nobody wants, without that. `false` if none has much of it.
     fn compact<D: Disk<File = F>>(&mut self, disk: &mut D) -> Result<bool, Refusal> {
-        let dead = |segment: &Segment<F>| segment.end.saturating_sub(segment.live_bytes() + HEADER_BYTES as u64);
+        let dead = |segment: &ArchiveSegment<F>| segment.end.saturating_sub(segment.live_bytes() + HEADER_BYTES as u64);
         let most = self.segments.iter().enumerate().max_by_key(|(_, segment)| dead(segment));
         let Some((place, segment)) = most.filter(|(_, segment)| dead(segment) * 4 >= segment.end) else {
             return Ok(false);
@@ -255,7 +259,7 @@ impl<F: DiskFile> Shelf<F> {
         self.set_aside(disk, name_of(self.prefix, segment.number), job_max);
     }
 
-    fn at(&self, place: usize) -> Result<&Segment<F>, Refusal> {
+    fn at(&self, place: usize) -> Result<&ArchiveSegment<F>, Refusal> {
         self.segments.get(place).ok_or(Refusal::Full)
     }
 
@@ -317,18 +321,18 @@ impl<F: DiskFile> Shelf<F> {
 #[derive(Debug)]
 pub(super) struct Merge<'a, F> {
     job: u64,
-    rows: Vec<(&'a Segment<F>, Entries)>,
+    rows: Vec<(&'a ArchiveSegment<F>, Entries)>,
 }
 
 /// A record's place, found and not read.
 #[derive(Debug)]
-pub(super) struct Found<'a, F> {
-    segment: &'a Segment<F>,
+pub(super) struct FoundRecord<'a, F> {
+    segment: &'a ArchiveSegment<F>,
     pub(super) key: Key,
     pub(super) spot: Spot,
 }
 
-impl<F: DiskFile> Found<'_, F> {
+impl<F: DiskFile> FoundRecord<'_, F> {
     /// Reads it; `None` if it is damaged.
     pub(super) fn read(&self) -> Option<Record> {
         self.segment.read(&self.key, &self.spot)
@@ -342,7 +346,7 @@ impl<F: DiskFile> Found<'_, F> {
 
 impl<'a, F: DiskFile> Merge<'a, F> {
     /// The next record of the job.
-    pub(super) fn next(&mut self) -> io::Result<Option<Found<'a, F>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<FoundRecord<'a, F>>> {
         let mut first: Option<(Key, Spot, usize)> = None;
         for (place, (segment, entries)) in self.rows.iter_mut().enumerate() {
             if let Some((key, spot)) = entries.peek(segment)?
@@ -355,7 +359,7 @@ impl<'a, F: DiskFile> Merge<'a, F> {
         Ok(first.and_then(|(key, spot, place)| {
             let (segment, entries) = self.rows.get_mut(place)?;
             entries.pop();
-            Some(Found { segment, key, spot })
+            Some(FoundRecord { segment, key, spot })
         }))
     }
 }

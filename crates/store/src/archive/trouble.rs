@@ -1,4 +1,4 @@
-//! What is wrong with files of the archive, and the names under which unreadable ones are set aside. Nothing is ever removed
+//! Flaws of files of the archive, and the names under which unreadable ones are set aside. Nothing is ever removed
 //! because it cannot be read.
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::io;
 
 use crate::disk::Disk;
 
-/// What stands behind the name of a file that was set aside, before a number.
+/// The suffix of a file that was set aside, before a number.
 const ASIDE: &str = ".damaged-";
 
 /// Something wrong with a file of the archive.
@@ -18,11 +18,11 @@ pub struct Trouble {
     pub from: u64,
     /// The first byte behind those.
     pub until: u64,
-    /// What is wrong there.
+    /// The kind of the flaw.
     pub flaw: Flaw,
 }
 
-/// What is wrong with a file of the archive.
+/// A flaw of a file of the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// The header is damaged, and its records are known all the same.

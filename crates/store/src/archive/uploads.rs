@@ -19,13 +19,13 @@ const CHECKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of one that are read in one go.
 const READ_BYTES: usize = 256 * 1024;
 
-/// What an upload is known by.
+/// The id of an upload: the SHA-256 of its bytes.
 pub type UploadId = [u8; 32];
 
 /// All uploads.
 #[derive(Debug)]
 pub(super) struct Uploads<F> {
-    whole: BTreeMap<UploadId, Whole>,
+    whole: BTreeMap<UploadId, WholeUpload>,
     parts: BTreeMap<UploadId, Part<F>>,
     /// Those that jobs name.
     named: BTreeSet<UploadId>,
@@ -40,7 +40,7 @@ pub(super) struct Uploads<F> {
 }
 
 #[derive(Debug)]
-struct Whole {
+struct WholeUpload {
     size: u64,
     used_ms: u64,
     trust: Trust,
@@ -61,7 +61,7 @@ impl Trust {
     }
 }
 
-/// What is known of bytes that come in a row: their hash, and the checksums of pieces.
+/// The digest of consecutive bytes: their hash, and the checksums of pieces.
 #[derive(Debug, Default)]
 struct Digest {
     hash: Sha256,
@@ -150,7 +150,7 @@ impl<F: DiskFile> Uploads<F> {
                 match disk.open(&name).and_then(|file| file.len()) {
                     Ok(size) => {
                         uploads.bytes += size;
-                        uploads.whole.insert(id, Whole { size, used_ms: now_ms, trust: Trust::none() });
+                        uploads.whole.insert(id, WholeUpload { size, used_ms: now_ms, trust: Trust::none() });
                     }
                     Err(error) => {
                         uploads.lost.insert(id);
@@ -167,7 +167,7 @@ impl<F: DiskFile> Uploads<F> {
         self.troubles.push(Trouble { file, from: 0, until: 0, flaw });
     }
 
-    /// What was found to be wrong since the last time.
+    /// Flaws that were found since the last call.
     pub(super) fn troubles(&mut self) -> Vec<Trouble> {
         std::mem::take(&mut self.troubles)
     }
@@ -178,7 +178,7 @@ impl<F: DiskFile> Uploads<F> {
         match self.whole.get(&id) {
             None if self.lost.contains(&id) => return Err(Refusal::Damaged),
             None => return Err(Refusal::NotFound),
-            Some(Whole { trust: Trust::Checked(_), .. }) => return Ok(()),
+            Some(WholeUpload { trust: Trust::Checked(_), .. }) => return Ok(()),
             Some(whole) if whole.size > CHECKED_BYTES_MAX => return Ok(()),
             Some(_) => {}
         }
@@ -296,7 +296,7 @@ impl<F: DiskFile> Uploads<F> {
         disk.sync_directory().map_err(Refusal::of)?;
         if let Some(part) = self.parts.remove(&id) {
             let trust = Trust::Checked(part.digest.sums.end());
-            self.whole.insert(id, Whole { size: part.size, used_ms: now_ms, trust });
+            self.whole.insert(id, WholeUpload { size: part.size, used_ms: now_ms, trust });
             self.lost.remove(&id);
         }
         Ok(())
@@ -370,8 +370,8 @@ impl<F: DiskFile> Uploads<F> {
     }
 }
 
-impl Whole {
-    /// Whether nothing is wrong with a piece, as far as that is known. Anyone who reads all of it knows by its hash.
+impl WholeUpload {
+    /// Whether nothing is wrong with a piece, as far as that is known. A reader of the whole file knows by its hash.
     fn is_right(&mut self, id: &UploadId, piece_bytes: u64, from: u64, bytes: &[u8]) -> bool {
         match &mut self.trust {
             Trust::Checked(sums) => {

@@ -1,7 +1,7 @@
 //! Group commit on a thread of its own. There is no timer: the next batch is what gathered during the last sync.
 //!
 //! The dispatcher encodes operations into [`Committer::batch`] without a lock, says after each group that must be whole
-//! where it ends ([`end_group`](Committer::end_group)), and job workers all of it over at the end of its tick
+//! where it ends ([`end_group`](Committer::end_group)), and hands all of it over at the end of its tick
 //! ([`submit`](Committer::submit)): one lock, a swap of buffers, and a wake-up only if the thread sleeps. Answers come
 //! back in the order of the tickets, as a watermark; `wake` is called when there are new ones.
 //!
@@ -20,7 +20,7 @@ use crate::error::{CommitError, ReadError};
 use crate::limits::GATHER_BYTES;
 use crate::store::{RecordNo, Space, Store};
 
-use queue::{Gathered, Group, Queue};
+use queue::{CommitRequest, Group, Queue};
 use thread::{Wait, Worker};
 
 pub use stepper::{Stepper, Turn};
@@ -32,13 +32,13 @@ pub struct Ticket(pub u64);
 /// A record that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// Its number.
+    /// The number of the record.
     pub record: RecordNo,
     /// Its mark and its bytes; none if there is no such record (any more).
     pub found: Result<Option<(Space, Vec<u8>)>, ReadError>,
 }
 
-/// What the committer has to say, in order.
+/// A report of the committer, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Done {
@@ -46,7 +46,7 @@ pub enum Done {
     Refused {
         /// Which one.
         ticket: Ticket,
-        /// Why.
+        /// The reason.
         why: CommitError,
     },
     /// Every group up to and with this one is durable, but for those refused.
@@ -62,7 +62,7 @@ pub enum Done {
 pub struct Committer {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
-    gathered: Gathered,
+    gathered: CommitRequest,
     /// Where the group that is being written began.
     mark: Mark,
     last: Ticket,
@@ -80,7 +80,7 @@ impl Committer {
         Ok(Self::new(queue, Some(thread), batch_bytes_max))
     }
 
-    /// The same without a thread: nothing is committed until anyone who has the job worker says so. For simulations, in which
+    /// The same without a thread: nothing is committed until the [`Stepper`] does it. For simulations, in which
     /// time is not real.
     pub fn by_hand<S: Store>(store: S) -> (Self, Stepper<S>) {
         let batch_bytes_max = store.capacity().batch_bytes_max;
@@ -93,7 +93,7 @@ impl Committer {
         Self {
             queue,
             thread,
-            gathered: Gathered::default(),
+            gathered: CommitRequest::default(),
             mark: Mark::default(),
             last: Ticket(0),
             batch_bytes_max,

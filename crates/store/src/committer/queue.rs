@@ -1,4 +1,4 @@
-//! What lies between the dispatcher and the committer's thread: gathered batches one way, answers the other.
+//! The queue between the dispatcher and the committer's thread: gathered batches one way, answers the other.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -21,16 +21,16 @@ pub(super) struct Group {
     pub(super) is_refused: bool,
 }
 
-/// What goes into one commit, and what is to be read after it.
+/// The groups of one commit, and the records to read after it.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct CommitRequest {
     pub(super) batch: Batch,
     pub(super) groups: Vec<Group>,
     pub(super) refused: Vec<(Ticket, CommitError)>,
     pub(super) loads: Vec<RecordNo>,
 }
 
-impl Gathered {
+impl CommitRequest {
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.loads.is_empty()
     }
@@ -58,16 +58,16 @@ impl Gathered {
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<CommitQueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Gathered>,
+struct CommitQueueState {
+    waiting: VecDeque<CommitRequest>,
     waiting_bytes: usize,
     /// A used buffer, to be filled again.
-    used: Option<Gathered>,
+    used: Option<CommitRequest>,
     done: Vec<Done>,
     is_asleep: bool,
     is_closing: bool,
@@ -76,12 +76,12 @@ struct State {
 }
 
 impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CommitQueueState> {
         self.state.lock().expect("nobody panics while holding the queue")
     }
 
     /// Takes what was gathered and leaves an empty buffer. Whether more waits than should.
-    pub(super) fn submit(&self, gathered: &mut Gathered, gather_max: usize) -> bool {
+    pub(super) fn submit(&self, gathered: &mut CommitRequest, gather_max: usize) -> bool {
         let mut state = self.state();
         if state.is_dead {
             gathered.clear();
@@ -116,7 +116,7 @@ impl Queue {
     }
 
     /// The next batch, if one is there.
-    pub(super) fn next(&self) -> Option<Gathered> {
+    pub(super) fn next(&self) -> Option<CommitRequest> {
         let mut state = self.state();
         let next = state.waiting.pop_front()?;
         state.waiting_bytes -= next.batch.len();
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     /// Sleeps until there is a next batch, or for ever nothing more.
-    pub(super) fn wait(&self) -> Option<Gathered> {
+    pub(super) fn wait(&self) -> Option<CommitRequest> {
         let mut state = self.state();
         loop {
             if let Some(next) = state.waiting.pop_front() {
@@ -151,7 +151,7 @@ impl Queue {
     }
 
     /// Gives answers out, and a buffer back.
-    pub(super) fn answer(&self, done: &mut Vec<Done>, mut used: Gathered) {
+    pub(super) fn answer(&self, done: &mut Vec<Done>, mut used: CommitRequest) {
         used.clear();
         let mut state = self.state();
         state.done.append(done);
@@ -160,7 +160,7 @@ impl Queue {
 
     /// The end: nothing more is taken.
     pub(super) fn die(&self, why: Option<CommitError>) {
-        // After a panic elsewhere the last word still has to be said.
+        // After a panic elsewhere the last report still has to be made.
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.is_dead = true;
         state.waiting.clear();

@@ -1,4 +1,4 @@
-//! The committer's work turn by turn, for anyone who has no thread and no clock: a simulation.
+//! The committer's work turn by turn, for programs without threads and clock: simulations.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::store::Store;
 /// Does what the committer's thread would do, when it is told to.
 pub struct Stepper<S>(Worker<S>);
 
-/// What one turn was.
+/// The result of one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// There is something to say: ask [`Committer::take_done`](super::Committer::take_done).
@@ -24,7 +24,7 @@ pub enum Turn {
 
 impl<S> fmt::Debug for Stepper<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hand")
+        f.write_str("Stepper")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::queue::{Gathered, Queue};
+use super::queue::{CommitRequest, Queue};
 use super::{Done, Loaded};
 use crate::batch::Batch;
 use crate::error::{CommitError, ReadError, Retry};
@@ -27,28 +27,28 @@ pub(super) enum Wait {
     Counted(u64),
 }
 
-/// What was done by hand.
+/// The result of one step.
 pub(super) enum Work {
     Commit,
     Housekeeping,
     Nothing,
 }
 
-/// Says a last word even if the store panics: a dispatcher must not wait for ever.
-struct LastWord<'a> {
+/// Reports the end even if the store panics: a dispatcher must not wait for ever.
+struct LastReport<'a> {
     queue: &'a Queue,
     wake: &'a dyn Fn(),
     why: Option<CommitError>,
 }
 
-impl Drop for LastWord<'_> {
+impl Drop for LastReport<'_> {
     fn drop(&mut self) {
         self.queue.die(self.why.take());
         (self.wake)();
     }
 }
 
-/// What became of one attempt.
+/// The result of one attempt.
 enum Attempt {
     Done,
     /// Its outcome was unknown, and it is there. A later commit must succeed before anybody is told.
@@ -69,8 +69,8 @@ impl<S: Store> Worker<S> {
         let queue = Arc::clone(&self.queue);
         let wake = std::mem::replace(&mut self.wake, Box::new(|| {}));
         let panicked = CommitError::Unavailable { retry: Retry::Never, why: "the store panicked".to_owned() };
-        let mut last_word = LastWord { queue: &queue, wake: &*wake, why: Some(panicked) };
-        last_word.why = self.work(&*wake).err();
+        let mut last_report = LastReport { queue: &queue, wake: &*wake, why: Some(panicked) };
+        last_report.why = self.work(&*wake).err();
     }
 
     fn work(&mut self, wake: &dyn Fn()) -> Result<(), CommitError> {
@@ -106,7 +106,7 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    fn carry_out(&mut self, mut gathered: Gathered) -> Result<(), CommitError> {
+    fn carry_out(&mut self, mut gathered: CommitRequest) -> Result<(), CommitError> {
         let mut done = Vec::new();
         self.settle(&mut gathered, &mut done)?;
         self.read(&gathered, &mut done);
@@ -115,7 +115,7 @@ impl<S: Store> Worker<S> {
     }
 
     /// The next batch. While there is none, the store's housekeeping goes on.
-    fn next(&mut self) -> Result<Option<Gathered>, CommitError> {
+    fn next(&mut self) -> Result<Option<CommitRequest>, CommitError> {
         loop {
             if let Some(next) = self.queue.next() {
                 return Ok(Some(next));
@@ -134,7 +134,7 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    fn settle(&mut self, gathered: &mut Gathered, done: &mut Vec<Done>) -> Result<(), CommitError> {
+    fn settle(&mut self, gathered: &mut CommitRequest, done: &mut Vec<Done>) -> Result<(), CommitError> {
         let refused = gathered.refused.drain(..).map(|(ticket, why)| Done::Refused { ticket, why });
         done.extend(refused);
         if !gathered.batch.is_empty() {
@@ -149,7 +149,7 @@ impl<S: Store> Worker<S> {
     }
 
     /// On a full store only the groups that put something are refused: the others make room.
-    fn commit_without_puts(&mut self, gathered: &Gathered, done: &mut Vec<Done>) -> Result<(), CommitError> {
+    fn commit_without_puts(&mut self, gathered: &CommitRequest, done: &mut Vec<Done>) -> Result<(), CommitError> {
         let mut without = Batch::new();
         let (mut ops, mut at) = (gathered.batch.ops(), 0);
         for group in &gathered.groups {
@@ -233,7 +233,7 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    fn read(&mut self, gathered: &Gathered, done: &mut Vec<Done>) {
+    fn read(&mut self, gathered: &CommitRequest, done: &mut Vec<Done>) {
         let from = done.len();
         let read = self.store.read(&gathered.loads, &mut |record, found| {
             let found = found.map(|(space, value)| (space, value.to_vec()));

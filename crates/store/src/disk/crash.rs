@@ -1,4 +1,4 @@
-//! What a power cut leaves of a simulated disk: everything synced, and of the rest what chance wants.
+//! Power cuts of a simulated disk: synced data stays, and of the rest a random part.
 #![expect(
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
@@ -12,7 +12,7 @@ use super::{Rng, SimDisk};
 /// Bytes that reach the disk together or not at all.
 const SECTOR: usize = 512;
 
-/// What a power cut does to what was not synced.
+/// The effect of a power cut on data that was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// Nothing of it is left.
@@ -27,7 +27,7 @@ pub enum Crash {
 
 /// One change to a directory.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum DirectoryChange {
     Create { name: String, inode: usize },
     Remove { name: String },
     Write { inode: usize, at: usize, bytes: Vec<u8> },
@@ -38,7 +38,7 @@ pub(super) enum Change {
 
 /// Everything that happened to a directory, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Journal(Vec<Change>);
+pub struct Journal(Vec<DirectoryChange>);
 
 /// A file as the disk has it, and what is on its way there.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ struct Durable {
 }
 
 impl Journal {
-    pub(super) const fn new(changes: Vec<Change>) -> Self {
+    pub(super) const fn new(changes: Vec<DirectoryChange>) -> Self {
         Self(changes)
     }
 
@@ -69,30 +69,32 @@ impl Journal {
     pub fn after_crash(&self, changes: usize, crash: Crash, rng: &mut Rng) -> SimDisk {
         let mut files: Vec<Durable> = Vec::new();
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
-        let mut unsynced_names: Vec<&Change> = Vec::new();
+        let mut unsynced_names: Vec<&DirectoryChange> = Vec::new();
         let happened = self.0.get(..changes).unwrap_or(&self.0);
         for change in happened {
             match change {
-                Change::Create { inode, .. } => {
+                DirectoryChange::Create { inode, .. } => {
                     files.resize(files.len().max(inode + 1), Durable::default());
                     unsynced_names.push(change);
                 }
-                Change::Remove { .. } => unsynced_names.push(change),
-                Change::Write { inode, at, bytes } => files[*inode].unsynced.push((*at, bytes.clone())),
-                Change::Sync { inode } => {
+                DirectoryChange::Remove { .. } => unsynced_names.push(change),
+                DirectoryChange::Write { inode, at, bytes } => files[*inode].unsynced.push((*at, bytes.clone())),
+                DirectoryChange::Sync { inode } => {
                     let file = &mut files[*inode];
                     for (at, bytes) in std::mem::take(&mut file.unsynced) {
                         write(&mut file.bytes, at, &bytes);
                     }
                 }
-                // What a failed sync dropped is in the cache still: only the end of the machine shows that it is gone.
-                Change::LostSync { inode } if crash != Crash::Kept => files[*inode].unsynced.clear(),
-                Change::LostSync { .. } => {}
-                Change::SyncDirectory => unsynced_names.drain(..).for_each(|change| rename(&mut names, change)),
+                // Data that a failed sync dropped is in the cache still: only the end of the machine shows that it is gone.
+                DirectoryChange::LostSync { inode } if crash != Crash::Kept => files[*inode].unsynced.clear(),
+                DirectoryChange::LostSync { .. } => {}
+                DirectoryChange::SyncDirectory => {
+                    unsynced_names.drain(..).for_each(|change| rename(&mut names, change))
+                }
             }
         }
         let last_write = match happened.last() {
-            Some(Change::Write { inode, .. }) => Some(*inode),
+            Some(DirectoryChange::Write { inode, .. }) => Some(*inode),
             _ => None,
         };
         for change in unsynced_names {
@@ -109,10 +111,10 @@ impl Journal {
     }
 }
 
-fn rename(names: &mut BTreeMap<String, usize>, change: &Change) {
+fn rename(names: &mut BTreeMap<String, usize>, change: &DirectoryChange) {
     match change {
-        Change::Create { name, inode } => drop(names.insert(name.clone(), *inode)),
-        Change::Remove { name } => drop(names.remove(name)),
+        DirectoryChange::Create { name, inode } => drop(names.insert(name.clone(), *inode)),
+        DirectoryChange::Remove { name } => drop(names.remove(name)),
         _ => {}
     }
 }

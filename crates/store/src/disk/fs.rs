@@ -28,14 +28,14 @@ pub enum TakeError {
     /// Another process has it.
     #[error("{} is in use by another process", .0.display())]
     InUse(PathBuf),
-    /// The world failed.
+    /// An operation of the system failed.
     #[error("cannot {doing} {}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// With what.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -48,7 +48,7 @@ impl FsDisk {
         Self { directory, is_read_only: false, _lock: None }
     }
 
-    /// A directory to look at, anyone who has it: nothing of it can be changed by this.
+    /// A directory to read, even if a broker uses it: nothing of it can be changed by this.
     #[must_use]
     pub const fn to_read(directory: PathBuf) -> Self {
         Self { directory, is_read_only: true, _lock: None }

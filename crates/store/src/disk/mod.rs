@@ -1,5 +1,5 @@
 //! The few file operations the log needs: one directory of flat names. [`FsDisk`] is the real one; [`SimDisk`] is its
-//! paired connection in memory, with power cuts and faults; [`MemDisk`] is plain memory.
+//! equivalent in memory, with power cuts and faults; [`MemDisk`] is plain memory.
 
 mod crash;
 mod fs;

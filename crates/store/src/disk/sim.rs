@@ -8,21 +8,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::crash::{Change, Crash, Journal, write};
+use super::crash::{Crash, DirectoryChange, Journal, write};
 use super::{Disk, DiskFile, Rng};
 
 /// A simulated directory. Clones are the same directory.
 #[derive(Clone, Debug, Default)]
-pub struct SimDisk(Arc<Mutex<State>>);
+pub struct SimDisk(Arc<Mutex<SimDiskState>>);
 
 /// A file of a simulated directory.
 #[derive(Debug)]
 pub struct SimFile {
-    disk: Arc<Mutex<State>>,
+    disk: Arc<Mutex<SimDiskState>>,
     inode: usize,
 }
 
-/// What goes wrong with one call.
+/// The fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call fails with an I/O error. A failed sync forgets: what it should have made durable never will be, even if
@@ -35,17 +35,17 @@ pub enum Fault {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SimDiskState {
     names: BTreeMap<String, usize>,
     files: Vec<Vec<u8>>,
-    journal: Vec<Change>,
+    journal: Vec<DirectoryChange>,
     faults: VecDeque<(u64, Fault)>,
     syncs_fail: bool,
     calls: u64,
     bytes_max: Option<u64>,
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<SimDiskState>) -> MutexGuard<'_, SimDiskState> {
     state.lock().expect("nobody panics while holding a simulated disk")
 }
 
@@ -59,15 +59,15 @@ impl SimDisk {
     /// A directory with these files, all durable.
     #[must_use]
     pub fn with_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
-        let mut state = State::default();
+        let mut state = SimDiskState::default();
         for (inode, (name, bytes)) in files.into_iter().enumerate() {
-            state.journal.push(Change::Create { name: name.clone(), inode });
-            state.journal.push(Change::Write { inode, at: 0, bytes: bytes.clone() });
-            state.journal.push(Change::Sync { inode });
+            state.journal.push(DirectoryChange::Create { name: name.clone(), inode });
+            state.journal.push(DirectoryChange::Write { inode, at: 0, bytes: bytes.clone() });
+            state.journal.push(DirectoryChange::Sync { inode });
             state.names.insert(name, inode);
             state.files.push(bytes);
         }
-        state.journal.push(Change::SyncDirectory);
+        state.journal.push(DirectoryChange::SyncDirectory);
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -79,7 +79,7 @@ impl SimDisk {
         state.names.iter().map(|(name, inode)| (name.clone(), bytes(*inode))).collect()
     }
 
-    /// What happened so far.
+    /// The changes so far.
     #[must_use]
     pub fn journal(&self) -> Journal {
         Journal::new(lock(&self.0).journal.clone())
@@ -134,7 +134,7 @@ impl SimDisk {
     }
 }
 
-impl State {
+impl SimDiskState {
     /// Counts a call and says what goes wrong with it.
     fn fault(&mut self) -> Option<Fault> {
         let call = self.calls;
@@ -185,7 +185,7 @@ impl Disk for SimDisk {
         let inode = state.files.len();
         state.files.push(Vec::new());
         state.names.insert(name.to_owned(), inode);
-        state.journal.push(Change::Create { name: name.to_owned(), inode });
+        state.journal.push(DirectoryChange::Create { name: name.to_owned(), inode });
         Ok(SimFile { disk: Arc::clone(&self.0), inode })
     }
 
@@ -195,7 +195,7 @@ impl Disk for SimDisk {
             return Err(failed(fault));
         }
         state.names.remove(name).ok_or(io::ErrorKind::NotFound)?;
-        state.journal.push(Change::Remove { name: name.to_owned() });
+        state.journal.push(DirectoryChange::Remove { name: name.to_owned() });
         Ok(())
     }
 
@@ -207,8 +207,8 @@ impl Disk for SimDisk {
         let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.names.insert(to.to_owned(), inode);
         // A power cut may leave both names, either, or none.
-        state.journal.push(Change::Create { name: to.to_owned(), inode });
-        state.journal.push(Change::Remove { name: from.to_owned() });
+        state.journal.push(DirectoryChange::Create { name: to.to_owned(), inode });
+        state.journal.push(DirectoryChange::Remove { name: from.to_owned() });
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl Disk for SimDisk {
             Some(fault) => Err(failed(fault)),
             None if state.syncs_fail => Err(failed(Fault::Eio)),
             None => {
-                state.journal.push(Change::SyncDirectory);
+                state.journal.push(DirectoryChange::SyncDirectory);
                 Ok(())
             }
         }
@@ -260,7 +260,7 @@ impl DiskFile for SimFile {
         }
         let bytes = bytes.get(..len).unwrap_or_default().to_vec();
         write(state.file(self.inode), at, &bytes);
-        state.journal.push(Change::Write { inode: self.inode, at, bytes });
+        state.journal.push(DirectoryChange::Write { inode: self.inode, at, bytes });
         Ok(len)
     }
 
@@ -268,7 +268,11 @@ impl DiskFile for SimFile {
         let mut state = lock(&self.disk);
         let fault = state.fault().or_else(|| state.syncs_fail.then_some(Fault::Eio));
         let inode = self.inode;
-        state.journal.push(if fault.is_some() { Change::LostSync { inode } } else { Change::Sync { inode } });
+        state.journal.push(if fault.is_some() {
+            DirectoryChange::LostSync { inode }
+        } else {
+            DirectoryChange::Sync { inode }
+        });
         fault.map_or(Ok(()), |fault| Err(failed(fault)))
     }
 }

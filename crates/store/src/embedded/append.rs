@@ -4,9 +4,9 @@ use std::io;
 
 use super::Embedded;
 use super::error::{AppendError, Failed};
-use super::format::{HEADER_BYTES, Header, MARKER_BYTES, Marker, Point};
-use super::place::Place;
-use super::segment::{Segment, Spare, name};
+use super::format::{HEADER_BYTES, MARKER_BYTES, Marker, Point, SegmentHeader};
+use super::place::RecordPlace;
+use super::segment::{LogSegment, Spare, name};
 use crate::batch::{Batch, Op};
 use crate::disk::{Disk, DiskFile, write_all_at};
 use crate::limits::{FREE_SEGMENTS_MAX, SEGMENTS_MAX};
@@ -17,7 +17,7 @@ const MARKER: u64 = MARKER_BYTES as u64;
 /// Zeros are written this many at a time.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// What a batch does to the room there is.
+/// The effect of a batch on the free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It puts records: refused when the disk is full.
@@ -42,7 +42,7 @@ impl<D: Disk> Embedded<D> {
         let slot = self.head().slot;
         let (mut ops, mut at) = (batch.ops(), start);
         while let Some((op, len)) = ops.next_with_len() {
-            let place = Place::new(slot, at, len);
+            let place = RecordPlace::new(slot, at, len);
             match op {
                 Op::Put { record, .. } => self.tables.put(record, place),
                 Op::Delete { record } => self.tables.delete(record),
@@ -163,7 +163,7 @@ impl<D: Disk> Embedded<D> {
             batch: self.point.batch + 2,
             ..self.point
         };
-        let header = Header { point, segment_bytes: self.settings.segment_bytes };
+        let header = SegmentHeader { point, segment_bytes: self.settings.segment_bytes };
         let ready = write_header(&spare, &header);
         if let Err(error) = ready.and_then(|()| self.write_batch(&mut Batch::new(), self.point, true)) {
             // The log goes on where it is, and another file may be the next one: two with one generation would be
@@ -179,10 +179,10 @@ impl<D: Disk> Embedded<D> {
     }
 
     /// Makes a file the newest segment. Its header is on the disk.
-    pub(super) fn push_segment(&mut self, mut spare: Spare<D::File>, header: Header) {
+    pub(super) fn push_segment(&mut self, mut spare: Spare<D::File>, header: SegmentHeader) {
         self.set_generation(spare.slot, header.point.generation);
         spare.len = spare.len.max(HEADER_BYTES as u64);
-        self.log.push_back(Segment::new(spare, header));
+        self.log.push_back(LogSegment::new(spare, header));
     }
 
     /// Takes the oldest segments that no longer count out of the log, and keeps some of their files.
@@ -227,7 +227,7 @@ impl<D: Disk> Embedded<D> {
 }
 
 /// Writes a segment's header and syncs it. A file whose header cannot be synced is not to be trusted again.
-pub(super) fn write_header<F: DiskFile>(spare: &Spare<F>, header: &Header) -> Result<(), AppendError> {
+pub(super) fn write_header<F: DiskFile>(spare: &Spare<F>, header: &SegmentHeader) -> Result<(), AppendError> {
     let name = name(spare.slot);
     let mut written = write_all_at(&spare.file, 0, &header.encode());
     if spare.len > HEADER_BYTES as u64 {

@@ -9,7 +9,7 @@ use super::Embedded;
 use super::append::Fate;
 use super::error::{AppendError, Failed};
 use super::format::{HEADER_BYTES, Marker, Point};
-use super::segment::Segment;
+use super::segment::LogSegment;
 use super::window::Window;
 use crate::batch::{Batch, Op};
 use crate::disk::Disk;
@@ -26,14 +26,14 @@ pub(super) struct Cleaner {
     /// How far the oldest segment is read; 0 before it is begun.
     at: u64,
     /// Bytes of work that are due.
-    owed: u64,
+    due: u64,
     /// The newest segment at the last commit. Beyond it there is only what was moved: moving that gains nothing.
     last: u64,
     window: Window,
     batch: Batch,
 }
 
-/// What one reading of the oldest segment came to.
+/// The result of reading from the oldest segment.
 enum Read {
     Part,
     All,
@@ -45,12 +45,12 @@ impl<D: Disk> Embedded<D> {
     pub(super) fn clean_behind(&mut self, bytes: usize) {
         self.cleaner.last = self.head().generation();
         if !self.wants_cleaning() {
-            self.cleaner.owed = 0;
+            self.cleaner.due = 0;
             return;
         }
-        self.cleaner.owed += bytes as u64 * PACE;
-        while self.cleaner.owed >= self.step_bytes() {
-            self.cleaner.owed -= self.step_bytes();
+        self.cleaner.due += bytes as u64 * PACE;
+        while self.cleaner.due >= self.step_bytes() {
+            self.cleaner.due -= self.step_bytes();
             if !self.clean().unwrap_or(false) {
                 break;
             }
@@ -102,7 +102,7 @@ impl<D: Disk> Embedded<D> {
         self.log.iter().rev().skip(1).map(|segment| self.garbage_in(segment)).sum()
     }
 
-    fn garbage_in(&self, segment: &Segment<D::File>) -> u64 {
+    fn garbage_in(&self, segment: &LogSegment<D::File>) -> u64 {
         (segment.end - HEADER_BYTES as u64).saturating_sub(self.tables.live_in(segment.slot))
     }
 
@@ -126,7 +126,7 @@ impl<D: Disk> Embedded<D> {
         let start = match self.append(batch, Point { tail, ..self.point }, Fate::Frees) {
             Ok(start) => start,
             Err(error) => {
-                // What was gathered was not moved: begin this segment again.
+                // The gathered records were not moved: begin this segment again.
                 self.cleaner.at = 0;
                 return Err(error);
             }

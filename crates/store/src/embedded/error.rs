@@ -10,14 +10,14 @@ use crate::disk::is_full;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The world failed.
+    /// An operation of the system failed.
     #[error("cannot {doing} {file}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
         /// The file's name in the directory.
         file: String,
-        /// Why it failed.
+        /// The error of the system.
         source: io::Error,
     },
     /// Bytes that were committed are not there any more. Nothing is skipped and nothing is deleted: put the directory
@@ -28,7 +28,7 @@ pub enum OpenError {
         file: String,
         /// Where the damage begins.
         offset: u64,
-        /// What is wrong there.
+        /// The kind of damage.
         what: Wrong,
     },
     /// A newer broker wrote this.
@@ -43,7 +43,7 @@ pub enum OpenError {
     },
 }
 
-/// What is wrong with a file of the log.
+/// The kind of damage of a file of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Wrong {
@@ -122,7 +122,7 @@ pub(super) enum AppendError {
 }
 
 impl AppendError {
-    /// What a failed operation means that may fail for lack of room.
+    /// The meaning of a failed operation that may fail for lack of room.
     pub(super) fn of(failed: Failed) -> Self {
         if failed.is_full() { Self::Full(failed) } else { Self::Broken(failed) }
     }

@@ -12,7 +12,7 @@ pub(super) const HEADER_BYTES: usize = 512;
 /// Bytes of a commit marker.
 pub(super) const MARKER_BYTES: usize = 96;
 
-/// What both say of the log as it is there.
+/// The point of the log that headers and markers name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Point {
     /// The segment's number in the log: 1, 2, 3 … A file that is used again gets a new one.
@@ -50,22 +50,22 @@ impl Point {
 
 /// The first bytes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct SegmentHeader {
     pub(super) point: Point,
     pub(super) segment_bytes: u32,
 }
 
-/// What the first sector of a file is.
+/// The content of a file's first sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     /// Never written to.
     Blank,
-    Header(Header),
+    Header(SegmentHeader),
     Newer(u32),
     Damaged,
 }
 
-impl Header {
+impl SegmentHeader {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES);
         out.extend_from_slice(&MAGIC);
@@ -172,30 +172,30 @@ mod tests {
 
     #[test]
     fn a_header_comes_back() {
-        let header = Header { point: point(), segment_bytes: 4096 };
+        let header = SegmentHeader { point: point(), segment_bytes: 4096 };
         let bytes = header.encode();
         assert_eq!(bytes.len(), HEADER_BYTES);
         assert!(bytes[76..].iter().all(|byte| *byte == 0));
-        assert_eq!(Header::decode(&bytes), First::Header(header));
+        assert_eq!(SegmentHeader::decode(&bytes), First::Header(header));
     }
 
     #[test]
     fn no_flipped_bit_of_a_header_passes() {
-        let bytes = Header { point: point(), segment_bytes: 4096 }.encode();
+        let bytes = SegmentHeader { point: point(), segment_bytes: 4096 }.encode();
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Header::decode(&bytes), First::Damaged, "bit {bit}");
+            assert_eq!(SegmentHeader::decode(&bytes), First::Damaged, "bit {bit}");
         }
     }
 
     #[test]
     fn a_newer_format_is_named() {
-        let mut bytes = Header { point: point(), segment_bytes: 4096 }.encode();
+        let mut bytes = SegmentHeader { point: point(), segment_bytes: 4096 }.encode();
         bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
         let sum = header_sum(&bytes).unwrap();
         bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(Header::decode(&bytes), First::Newer(2));
+        assert_eq!(SegmentHeader::decode(&bytes), First::Newer(2));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::place::Place;
+use super::place::RecordPlace;
 use crate::store::RecordNo;
 
 const CHUNK_BITS: u32 = 12;
@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << CHUNK_BITS;
 const FEW: usize = 8;
 
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(super) struct RecordIndex {
     chunks: BTreeMap<u64, Chunk>,
     len: u64,
 }
@@ -23,7 +23,7 @@ pub(super) struct Index {
 struct Chunk {
     lows: Vec<u16>,
     /// As many as `lows`; `NOWHERE` is a hole.
-    places: Vec<Place>,
+    places: Vec<RecordPlace>,
     holes: usize,
 }
 
@@ -33,20 +33,20 @@ const fn split(record: RecordNo) -> (u64, u16) {
     (record.0 >> CHUNK_BITS, low)
 }
 
-impl Index {
+impl RecordIndex {
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
 
-    pub(super) fn get(&self, record: RecordNo) -> Option<Place> {
+    pub(super) fn get(&self, record: RecordNo) -> Option<RecordPlace> {
         let (high, low) = split(record);
         let chunk = self.chunks.get(&high)?;
         let place = *chunk.places.get(chunk.find(low).ok()?)?;
-        (place != Place::NOWHERE).then_some(place)
+        (place != RecordPlace::NOWHERE).then_some(place)
     }
 
     /// Sets a record's place; gives the one it had.
-    pub(super) fn insert(&mut self, record: RecordNo, place: Place) -> Option<Place> {
+    pub(super) fn insert(&mut self, record: RecordNo, place: RecordPlace) -> Option<RecordPlace> {
         let (high, low) = split(record);
         let old = match self.chunks.get_mut(&high) {
             Some(chunk) => chunk.insert(low, place),
@@ -63,12 +63,12 @@ impl Index {
     }
 
     /// Forgets a record; gives the place it had.
-    pub(super) fn remove(&mut self, record: RecordNo) -> Option<Place> {
+    pub(super) fn remove(&mut self, record: RecordNo) -> Option<RecordPlace> {
         let (high, low) = split(record);
         let chunk = self.chunks.get_mut(&high)?;
         let at = chunk.find(low).ok()?;
-        let old = std::mem::replace(chunk.places.get_mut(at)?, Place::NOWHERE);
-        if old == Place::NOWHERE {
+        let old = std::mem::replace(chunk.places.get_mut(at)?, RecordPlace::NOWHERE);
+        if old == RecordPlace::NOWHERE {
             return None;
         }
         self.len -= 1;
@@ -82,21 +82,21 @@ impl Index {
     }
 
     /// Every record and its place, by number.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (RecordNo, Place)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RecordNo, RecordPlace)> {
         self.chunks.iter().flat_map(|(high, chunk)| {
             let number = move |low: &u16| RecordNo(high << CHUNK_BITS | u64::from(*low));
             let all = chunk.lows.iter().map(number).zip(chunk.places.iter().copied());
-            all.filter(|(_, place)| *place != Place::NOWHERE)
+            all.filter(|(_, place)| *place != RecordPlace::NOWHERE)
         })
     }
 }
 
 impl Chunk {
-    fn insert(&mut self, low: u16, place: Place) -> Option<Place> {
+    fn insert(&mut self, low: u16, place: RecordPlace) -> Option<RecordPlace> {
         match self.find(low) {
             Ok(at) => {
                 let old = self.places.get_mut(at).map(|there| std::mem::replace(there, place));
-                let old = old.filter(|old| *old != Place::NOWHERE);
+                let old = old.filter(|old| *old != RecordPlace::NOWHERE);
                 self.holes -= usize::from(old.is_none());
                 old
             }
@@ -123,8 +123,8 @@ impl Chunk {
 
     fn close_up(&mut self) {
         let mut places = self.places.iter();
-        self.lows.retain(|_| places.next().is_some_and(|place| *place != Place::NOWHERE));
-        self.places.retain(|place| *place != Place::NOWHERE);
+        self.lows.retain(|_| places.next().is_some_and(|place| *place != RecordPlace::NOWHERE));
+        self.places.retain(|place| *place != RecordPlace::NOWHERE);
         self.holes = 0;
         self.shrink();
     }
@@ -140,13 +140,13 @@ mod tests {
     use super::*;
     use crate::disk::Rng;
 
-    fn place(number: u64) -> Place {
-        Place::new(1, number % 1_000_000 * 8, 8)
+    fn place(number: u64) -> RecordPlace {
+        RecordPlace::new(1, number % 1_000_000 * 8, 8)
     }
 
     #[test]
     fn it_does_what_a_plain_map_does() {
-        let (mut index, mut map) = (Index::default(), BTreeMap::new());
+        let (mut index, mut map) = (RecordIndex::default(), BTreeMap::new());
         let mut rng = Rng::new(1);
         for step in 0..60_000 {
             let number = RecordNo(if rng.once_in(3) { rng.below(9_000) } else { step / 3 * (1 + step % 2 * 5_000) });
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_record_costs_about_ten_bytes() {
-        let mut index = Index::default();
+        let mut index = RecordIndex::default();
         for number in 0..100_000 {
             index.insert(RecordNo(number), place(number));
         }

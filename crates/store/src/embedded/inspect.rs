@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use super::error::OpenError;
 use super::format::First;
-use super::place::Place;
+use super::place::RecordPlace;
 use super::reading::Reader;
 use super::recovery::{SIGN, read_first, read_log};
-use super::segment::{Batches, Segment, slot_of};
+use super::segment::{Batches, LogSegment, slot_of};
 use super::tables::Tables;
 use super::window::Window;
 use crate::batch::Op;
@@ -17,13 +17,13 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::ReadError;
 use crate::store::{CommitNo, Epoch, RecordNo, Space, Stored, Usage};
 
-/// What a look at a directory found.
+/// The result of inspecting a directory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// What opening it would find.
+    /// The log as it would be opened.
     pub log: Result<Log, OpenError>,
-    /// What is lost and what is left, if opening it would be refused because of damage.
+    /// The lost and the intact parts, if opening it would be refused because of damage.
     pub damage: Option<Damage>,
 }
 
@@ -37,11 +37,11 @@ pub struct Log {
     pub batches: u64,
     /// Records in those, dead ones included.
     pub records: u64,
-    /// What lives, and what it takes.
+    /// Live records, and the space that they take.
     pub usage: Usage,
-    /// The last commit.
+    /// The number of the last commit.
     pub last_commit: CommitNo,
-    /// The last owner.
+    /// The epoch of the last owner.
     pub epoch: Epoch,
     /// The file and the byte where the log ends.
     pub end: (String, u64),
@@ -49,7 +49,7 @@ pub struct Log {
     pub is_torn: bool,
 }
 
-/// What is wrong with a log, and what is left of it.
+/// The damage of a log, and its intact part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
@@ -76,11 +76,11 @@ pub struct Spoilt {
     pub until: u64,
 }
 
-/// What lives in a log that can be opened.
+/// The live records of a log that can be opened.
 #[derive(Debug)]
 pub struct Contents<'a, F> {
     tables: &'a Tables,
-    log: &'a [Segment<F>],
+    log: &'a [LogSegment<F>],
 }
 
 impl<F: DiskFile> Contents<'_, F> {
@@ -107,7 +107,7 @@ impl<F: DiskFile> Contents<'_, F> {
         Ok(())
     }
 
-    fn segment(&self, place: Place) -> &Segment<F> {
+    fn segment(&self, place: RecordPlace) -> &LogSegment<F> {
         let found = self.log.iter().find(|segment| segment.slot == place.slot());
         found.expect("a live record is in a segment of the log")
     }
@@ -177,7 +177,7 @@ fn look<D: Disk>(disk: &mut D, read: impl FnOnce(&Contents<'_, D::File>)) -> Res
     })
 }
 
-/// What one segment holds, read past its damage.
+/// The contents of one segment, read past its damage.
 #[derive(Default)]
 struct Walk {
     file: String,
@@ -208,7 +208,7 @@ fn survey<D: Disk>(disk: &mut D) -> Result<Damage, OpenError> {
             First::Damaged => damage.places.push(Spoilt { file: name.clone(), from: 0, until: spare.len }),
             First::Blank | First::Newer(_) => {}
             First::Header(header) => {
-                let walk = walk(&Segment::new(spare, header), &mut window)?;
+                let walk = walk(&LogSegment::new(spare, header), &mut window)?;
                 // The second of two files with one number cannot be told from the first: the one with more counts.
                 let known = walks.entry(header.point.generation).or_default();
                 if known.file.is_empty() || known.whole < walk.whole {
@@ -218,14 +218,14 @@ fn survey<D: Disk>(disk: &mut D) -> Result<Damage, OpenError> {
         }
     }
     let tail = walks.values().map(|walk| walk.tail).max().unwrap_or(1);
-    // What no longer counts cannot be damaged.
+    // Segments that no longer count cannot be damaged.
     walks.retain(|generation, _| *generation >= tail);
     drop_unused(&mut walks);
     judge(&walks, tail, &mut damage);
     Ok(damage)
 }
 
-fn walk<F: DiskFile>(segment: &Segment<F>, window: &mut Window) -> Result<Walk, OpenError> {
+fn walk<F: DiskFile>(segment: &LogSegment<F>, window: &mut Window) -> Result<Walk, OpenError> {
     let header = segment.header.point;
     let file = segment.name();
     let failed = |error| OpenError::io("read", &segment.name())(error);

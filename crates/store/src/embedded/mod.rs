@@ -4,7 +4,7 @@
 //! still lives in it is appended again, and the file is used for a new segment. Because only the oldest segment ever
 //! goes, a delete is always younger than what it deletes and may be forgotten with it.
 //!
-//! What must never happen here: a batch written before the one before it is synced; a file used again before a batch is
+//! Three things must never happen here: a batch written before the one before it is synced; a file used again before a batch is
 //! synced that says it no longer counts; anything done after a failed sync.
 
 mod append;
@@ -33,7 +33,7 @@ use append::Fate;
 use compact::Cleaner;
 use error::AppendError;
 use format::{MARKER_BYTES, Marker, Point};
-use segment::{Segment, Spare};
+use segment::{LogSegment, Spare};
 use tables::Tables;
 use window::Window;
 
@@ -60,13 +60,13 @@ impl Default for Settings {
     }
 }
 
-/// A store on a disk. Anyone who opens it owns the directory; see [`FsDisk`](crate::disk::FsDisk).
+/// A store on a disk. It owns the directory while it is open; see [`FsDisk`](crate::disk::FsDisk).
 #[derive(Debug)]
 pub struct Embedded<D: Disk> {
     disk: D,
     settings: Settings,
     /// From the oldest segment that counts to the one that is written to. Never empty.
-    log: VecDeque<Segment<D::File>>,
+    log: VecDeque<LogSegment<D::File>>,
     /// Files for the next segments; what is written ahead in them is the reserve.
     free: VecDeque<Spare<D::File>>,
     /// The generation of the segment in each file; 0 if the file is free or does not exist.
@@ -83,12 +83,12 @@ pub struct Embedded<D: Disk> {
 }
 
 impl<D: Disk> Embedded<D> {
-    fn head(&mut self) -> &mut Segment<D::File> {
+    fn head(&mut self) -> &mut LogSegment<D::File> {
         self.log.back_mut().expect("a log has a segment")
     }
 
     /// The segment in this file.
-    fn segment(&self, slot: u32) -> Option<&Segment<D::File>> {
+    fn segment(&self, slot: u32) -> Option<&LogSegment<D::File>> {
         let generation = *self.generations.get(slot as usize)?;
         let at = generation.checked_sub(self.log.front()?.generation())?;
         self.log.get(usize::try_from(at).ok()?)
@@ -120,7 +120,7 @@ impl<D: Disk> Embedded<D> {
         self.log.iter().map(|segment| segment.len).sum()
     }
 
-    /// What a failed append means to the one who asked for commit `no`. After most failures nothing works any more.
+    /// The meaning of a failed append for the caller of commit `no`. After most failures nothing works any more.
     fn failed(&mut self, no: CommitNo, error: AppendError) -> CommitError {
         let (answer, why) = match error {
             AppendError::Full(_) => return CommitError::Full,

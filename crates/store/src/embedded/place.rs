@@ -2,13 +2,13 @@
 
 /// A record's file (18 bits), offset (23) and length (23), both in steps of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u64);
+pub(super) struct RecordPlace(u64);
 
 const OFFSET_BITS: u32 = 23;
 const LEN_BITS: u32 = 23;
 const STEP: u64 = crate::record::ALIGN as u64;
 
-impl Place {
+impl RecordPlace {
     /// No record: a file's first bytes are its header.
     pub(super) const NOWHERE: Self = Self(0);
 
@@ -41,9 +41,9 @@ mod tests {
     #[test]
     fn a_place_keeps_its_parts() {
         for (slot, offset, len) in [(1, 512, 24), ((1 << 18) - 1, (64 << 20) - 8, (24 << 20) + 16), (7, 8, 8)] {
-            let place = Place::new(slot, offset, len);
+            let place = RecordPlace::new(slot, offset, len);
             assert_eq!((place.slot(), place.offset(), place.len()), (slot, offset, len as u64));
-            assert_ne!(place, Place::NOWHERE);
+            assert_ne!(place, RecordPlace::NOWHERE);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Reading records back: one by one for a prefetch, all of them after a start.
 
 use super::Embedded;
-use super::place::Place;
-use super::segment::{Segment, name};
+use super::place::RecordPlace;
+use super::segment::{LogSegment, name};
 use super::window::Window;
 use crate::batch::Op;
 use crate::disk::{Disk, DiskFile, read_up_to};
@@ -59,7 +59,7 @@ impl<D: Disk> Embedded<D> {
     }
 
     /// The segment that a record is in.
-    fn readable(&self, place: Place) -> Result<&Segment<D::File>, ReadError> {
+    fn readable(&self, place: RecordPlace) -> Result<&LogSegment<D::File>, ReadError> {
         match &self.broken {
             Some(why) => Err(ReadError::Unavailable { retry: Retry::Never, why: why.clone() }),
             None => Ok(self.segment(place.slot()).expect("a live record is in a segment of the log")),
@@ -72,17 +72,21 @@ impl<D: Disk> Embedded<D> {
 pub(super) struct Reader {
     window: Window,
     single: Vec<u8>,
-    last: Option<Place>,
+    last: Option<RecordPlace>,
 }
 
 impl Reader {
-    pub(super) fn read<F: DiskFile>(&mut self, segment: &Segment<F>, place: Place) -> Result<Op<'_>, ReadError> {
+    pub(super) fn read<F: DiskFile>(
+        &mut self,
+        segment: &LogSegment<F>,
+        place: RecordPlace,
+    ) -> Result<Op<'_>, ReadError> {
         let is_same_file = self.last.is_some_and(|last| last.slot() == place.slot());
         if !is_same_file {
             self.window.clear();
         }
         let follows =
-            |last: Place| place.offset().checked_sub(last.offset()).is_some_and(|gap| gap < NEAR + last.len());
+            |last: RecordPlace| place.offset().checked_sub(last.offset()).is_some_and(|gap| gap < NEAR + last.len());
         let is_near = is_same_file && self.last.is_some_and(follows);
         self.last = Some(place);
         let len = usize::try_from(place.len()).unwrap_or(usize::MAX);

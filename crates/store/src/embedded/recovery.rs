@@ -9,8 +9,8 @@ use std::io;
 use super::append::{Fate, blank_header, hold_length, mix, write_header};
 use super::compact::Cleaner;
 use super::error::{AppendError, Failed, OpenError, Wrong};
-use super::format::{First, HEADER_BYTES, Header, Point};
-use super::segment::{Batches, Change, Segment, Spare, Whole, name, slot_of};
+use super::format::{First, HEADER_BYTES, Point, SegmentHeader};
+use super::segment::{Batches, LogSegment, Spare, TableChange, WholeBatch, name, slot_of};
 use super::tables::Tables;
 use super::window::Window;
 use super::{Embedded, Settings};
@@ -23,7 +23,7 @@ use crate::store::Epoch;
 pub(super) const SIGN: &str = "turno-store";
 const SIGN_TEXT: &[u8] = b"A store of Turno; docs/reference/storage.md says how to read it.\n";
 
-/// What was found at the opening.
+/// The state of the log at its opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// There was no store; now there is one.
@@ -83,7 +83,7 @@ impl<D: Disk> Embedded<D> {
     /// Begins a new log.
     fn begin(&mut self) -> Result<(), AppendError> {
         let spare = match self.free.pop_front() {
-            // Anyone who made it may have failed to make its name durable: the sign would then outlive the log.
+            // Its creator may have failed to make its name durable: the sign would then outlive the log.
             Some(spare) => {
                 let synced = self.disk.sync_directory();
                 synced.map_err(Failed::to("sync the directory of", &name(spare.slot))).map_err(AppendError::Broken)?;
@@ -92,7 +92,7 @@ impl<D: Disk> Embedded<D> {
             None => self.create()?,
         };
         let point = Point { generation: 1, salt: mix(self.settings.salt, 1), batch: 1, tail: 1, ..Point::default() };
-        let header = Header { point, segment_bytes: self.settings.segment_bytes };
+        let header = SegmentHeader { point, segment_bytes: self.settings.segment_bytes };
         write_header(&spare, &header)?;
         self.push_segment(spare, header);
         self.point = Point { batch: 0, ..point };
@@ -131,7 +131,7 @@ impl<D: Disk> Embedded<D> {
 
 /// Finds the log and reads it from its oldest segment to its end. Changes nothing.
 pub(super) fn read_log<D: Disk>(disk: &mut D, window: &mut Window) -> Result<Replayed<D::File>, OpenError> {
-    let mut found = Found::look(disk)?;
+    let mut found = FoundFiles::look(disk)?;
     let doubtful = std::mem::take(&mut found.doubtful);
     // A log that is whole without them does not need them. If it is not, they are what is wrong with it.
     let headless = doubtful.first().map(|spare| OpenError::damaged(&name(spare.slot), 0, Wrong::Header));
@@ -153,9 +153,9 @@ pub(super) fn read_log<D: Disk>(disk: &mut D, window: &mut Window) -> Result<Rep
 }
 
 /// The files of a directory.
-struct Found<F> {
+struct FoundFiles<F> {
     /// Files with a header, by generation.
-    segments: BTreeMap<u64, Segment<F>>,
+    segments: BTreeMap<u64, LogSegment<F>>,
     free: Vec<Spare<F>>,
     /// Files whose header is none. The power may have gone while it was written, and then nothing rests on it: a header is
     /// on the disk before the log goes on behind it.
@@ -168,12 +168,12 @@ struct Found<F> {
 /// The last whole batch of a log.
 struct Last {
     slot: u32,
-    whole: Whole,
+    whole: WholeBatch,
 }
 
 /// A log that was read from its oldest segment to its end.
 pub(super) struct Replayed<F> {
-    pub(super) log: Vec<Segment<F>>,
+    pub(super) log: Vec<LogSegment<F>>,
     pub(super) free: Vec<Spare<F>>,
     /// Free files whose header is to be taken away: it says that they come next, or nothing that makes sense.
     unused: Vec<u32>,
@@ -192,7 +192,7 @@ pub(super) struct Replayed<F> {
 /// How a segment ends.
 struct End {
     /// Its last whole batch.
-    last: Option<Whole>,
+    last: Option<WholeBatch>,
     /// Where that one ends.
     at: u64,
 }
@@ -203,7 +203,7 @@ impl End {
     }
 }
 
-impl<F: DiskFile> Found<F> {
+impl<F: DiskFile> FoundFiles<F> {
     fn look<D: Disk<File = F>>(disk: &mut D) -> Result<Self, OpenError> {
         let mut names = disk.names().map_err(OpenError::io("list", "the directory"))?;
         names.sort();
@@ -219,7 +219,7 @@ impl<F: DiskFile> Found<F> {
                 First::Damaged => found.doubtful.push(spare),
                 First::Header(header) => {
                     let generation = header.point.generation;
-                    if found.segments.insert(generation, Segment::new(spare, header)).is_some() {
+                    if found.segments.insert(generation, LogSegment::new(spare, header)).is_some() {
                         return Err(OpenError::damaged(&name, 0, Wrong::Twice(generation)));
                     }
                 }
@@ -232,8 +232,8 @@ impl<F: DiskFile> Found<F> {
         let head = self.find_head(window)?;
         let tail = head.map_or(0, |head| head.tail);
         let counting = self.segments.split_off(&tail);
-        // What no longer counts is free, whatever is in it.
-        self.free.extend(self.segments.into_values().map(Segment::into_spare));
+        // Segments that no longer count are free, whatever is in them.
+        self.free.extend(self.segments.into_values().map(LogSegment::into_spare));
         let mut replayed = Replayed {
             log: Vec::new(),
             free: self.free,
@@ -298,12 +298,12 @@ pub(super) fn read_first<D: Disk>(disk: &mut D, name: &str, slot: u32) -> Result
     let len = file.len().map_err(OpenError::io("measure", name))?;
     let mut sector = [0; HEADER_BYTES];
     let there = read_up_to(&file, 0, &mut sector).map_err(OpenError::io("read", name))?;
-    let first = Header::decode(sector.get(..there).unwrap_or_default());
+    let first = SegmentHeader::decode(sector.get(..there).unwrap_or_default());
     Ok((Spare { slot, file, len }, first))
 }
 
 /// Reads a segment to its last whole batch.
-fn read_end<F: DiskFile>(segment: &Segment<F>, window: &mut Window) -> Result<End, OpenError> {
+fn read_end<F: DiskFile>(segment: &LogSegment<F>, window: &mut Window) -> Result<End, OpenError> {
     let failed = |error: io::Error| OpenError::io("read", &segment.name())(error);
     let mut batches = Batches::new(segment, window);
     let mut last = None;
@@ -317,7 +317,7 @@ fn read_end<F: DiskFile>(segment: &Segment<F>, window: &mut Window) -> Result<En
 }
 
 fn replay_segment<F: DiskFile>(
-    segment: &mut Segment<F>,
+    segment: &mut LogSegment<F>,
     is_head: bool,
     window: &mut Window,
     replayed: &mut Replayed<F>,
@@ -339,10 +339,10 @@ fn replay_segment<F: DiskFile>(
         }
         for change in changes.drain(..) {
             match change {
-                Change::Put(record, place) => replayed.tables.put(record, place),
-                Change::Delete(record) => replayed.tables.delete(record),
-                Change::Set(space, key, place) => replayed.tables.set(space, &key, place),
-                Change::Unset(space, key) => replayed.tables.unset(space, &key),
+                TableChange::Put(record, place) => replayed.tables.put(record, place),
+                TableChange::Delete(record) => replayed.tables.delete(record),
+                TableChange::Set(space, key, place) => replayed.tables.set(space, &key, place),
+                TableChange::Unset(space, key) => replayed.tables.unset(space, &key),
             }
         }
         is_sealed = whole.marker.is_seal;

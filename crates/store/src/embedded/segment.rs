@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::format::{HEADER_BYTES, Header, MARKER_BYTES, Marker};
-use super::place::Place;
+use super::format::{HEADER_BYTES, MARKER_BYTES, Marker, SegmentHeader};
+use super::place::RecordPlace;
 use super::window::Window;
 use crate::batch::Op;
 use crate::disk::DiskFile;
@@ -32,17 +32,17 @@ pub(super) struct Spare<F> {
 
 /// A file that is part of the log.
 #[derive(Debug)]
-pub(super) struct Segment<F> {
+pub(super) struct LogSegment<F> {
     pub(super) slot: u32,
     pub(super) file: F,
     pub(super) len: u64,
-    pub(super) header: Header,
+    pub(super) header: SegmentHeader,
     /// Where the next batch goes; in a sealed segment, where its last batch ends.
     pub(super) end: u64,
 }
 
-impl<F> Segment<F> {
-    pub(super) fn new(spare: Spare<F>, header: Header) -> Self {
+impl<F> LogSegment<F> {
+    pub(super) fn new(spare: Spare<F>, header: SegmentHeader) -> Self {
         let Spare { slot, file, len } = spare;
         Self { slot, file, len, header, end: HEADER_BYTES as u64 }
     }
@@ -70,18 +70,18 @@ impl<F> Segment<F> {
     }
 }
 
-/// What a whole batch does to the tables.
+/// A change of the tables by a whole batch.
 #[derive(Debug)]
-pub(super) enum Change {
-    Put(RecordNo, Place),
+pub(super) enum TableChange {
+    Put(RecordNo, RecordPlace),
     Delete(RecordNo),
-    Set(Space, Box<[u8]>, Place),
+    Set(Space, Box<[u8]>, RecordPlace),
     Unset(Space, Box<[u8]>),
 }
 
 /// A whole batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
+pub(super) struct WholeBatch {
     pub(super) marker: Marker,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -90,23 +90,23 @@ pub(super) struct Whole {
 /// Reads the batches of a segment from the first to the last whole one.
 #[derive(Debug)]
 pub(super) struct Batches<'a, F> {
-    segment: &'a Segment<F>,
+    segment: &'a LogSegment<F>,
     window: &'a mut Window,
     at: u64,
     /// The number the next batch must have.
     expected: u64,
-    changes: Vec<Change>,
+    changes: Vec<TableChange>,
 }
 
 impl<'a, F: DiskFile> Batches<'a, F> {
-    pub(super) fn new(segment: &'a Segment<F>, window: &'a mut Window) -> Self {
+    pub(super) fn new(segment: &'a LogSegment<F>, window: &'a mut Window) -> Self {
         window.clear();
         let expected = segment.header.point.batch;
         Self { segment, window, at: HEADER_BYTES as u64, expected, changes: Vec::new() }
     }
 
     /// From the end of its last whole batch on.
-    pub(super) fn behind(segment: &'a Segment<F>, window: &'a mut Window, last: u64) -> Self {
+    pub(super) fn behind(segment: &'a LogSegment<F>, window: &'a mut Window, last: u64) -> Self {
         Self { at: segment.end, expected: last + 1, ..Self::new(segment, window) }
     }
 
@@ -116,12 +116,12 @@ impl<'a, F: DiskFile> Batches<'a, F> {
     }
 
     /// The next batch and what it does, or nothing if there is none that is whole.
-    pub(super) fn next(&mut self) -> io::Result<Option<(Whole, &mut Vec<Change>)>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<(WholeBatch, &mut Vec<TableChange>)>> {
         let Some(marker) = self.read_batch()? else { return Ok(None) };
         let (start, end) = (self.at, self.at + u64::from(marker.bytes) + MARKER_BYTES as u64);
         self.at = end;
         self.expected += 1;
-        Ok(Some((Whole { marker, start, end }, &mut self.changes)))
+        Ok(Some((WholeBatch { marker, start, end }, &mut self.changes)))
     }
 
     fn read_batch(&mut self) -> io::Result<Option<Marker>> {
@@ -146,12 +146,12 @@ impl<'a, F: DiskFile> Batches<'a, F> {
                 return Ok(marker.filter(is_mine));
             }
             let Some(op) = raw.op() else { return Ok(None) };
-            let place = Place::new(self.segment.slot, at, padded(len));
+            let place = RecordPlace::new(self.segment.slot, at, padded(len));
             self.changes.push(match op {
-                Op::Put { record, .. } => Change::Put(record, place),
-                Op::Delete { record } => Change::Delete(record),
-                Op::Set { space, key, .. } => Change::Set(space, key.into(), place),
-                Op::Unset { space, key } => Change::Unset(space, key.into()),
+                Op::Put { record, .. } => TableChange::Put(record, place),
+                Op::Delete { record } => TableChange::Delete(record),
+                Op::Set { space, key, .. } => TableChange::Set(space, key.into(), place),
+                Op::Unset { space, key } => TableChange::Unset(space, key.into()),
             });
             over_all = crc32c::crc32c_append(over_all, raw.bytes.get(4..8).unwrap_or_default());
             count += 1;
@@ -197,7 +197,7 @@ impl<'a, F: DiskFile> Batches<'a, F> {
     }
 
     /// The next marker from here on that is wanted, and where it begins.
-    fn find(&mut self, wanted: impl Fn(&Segment<F>, &Marker) -> bool) -> io::Result<Option<(u64, Marker)>> {
+    fn find(&mut self, wanted: impl Fn(&LogSegment<F>, &Marker) -> bool) -> io::Result<Option<(u64, Marker)>> {
         let (mut at, end) = (self.at, self.segment.bytes_max());
         while at + MARKER_BYTES as u64 <= end {
             let bytes = self.window.bytes(&self.segment.file, at, MARKER_BYTES, end)?;

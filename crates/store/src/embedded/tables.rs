@@ -1,15 +1,15 @@
-//! What lives, and where: an index of numbered records, one of keyed records, and how much of each file is alive.
+//! Live records and their places: an index of numbered records, one of keyed records, and how much of each file is alive.
 
 use std::collections::BTreeMap;
 
-use super::index::Index;
-use super::place::Place;
+use super::index::RecordIndex;
+use super::place::RecordPlace;
 use crate::store::{RecordNo, Space};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    numbered: Index,
-    keyed: BTreeMap<Space, BTreeMap<Box<[u8]>, Place>>,
+    numbered: RecordIndex,
+    keyed: BTreeMap<Space, BTreeMap<Box<[u8]>, RecordPlace>>,
     keyed_len: u64,
     /// Bytes of live records, by the number of their file.
     live: Vec<u64>,
@@ -34,26 +34,26 @@ impl Tables {
         self.live.get(slot as usize).copied().unwrap_or_default()
     }
 
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (RecordNo, Place)> {
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (RecordNo, RecordPlace)> {
         self.numbered.iter()
     }
 
-    pub(super) fn keyed(&self) -> impl Iterator<Item = (Space, &[u8], Place)> {
+    pub(super) fn keyed(&self) -> impl Iterator<Item = (Space, &[u8], RecordPlace)> {
         let in_space = |(space, keys): (&Space, _)| (*space, keys);
-        self.keyed.iter().map(in_space).flat_map(|(space, keys): (Space, &BTreeMap<Box<[u8]>, Place>)| {
+        self.keyed.iter().map(in_space).flat_map(|(space, keys): (Space, &BTreeMap<Box<[u8]>, RecordPlace>)| {
             keys.iter().map(move |(key, place)| (space, &**key, *place))
         })
     }
 
-    pub(super) fn find(&self, record: RecordNo) -> Option<Place> {
+    pub(super) fn find(&self, record: RecordNo) -> Option<RecordPlace> {
         self.numbered.get(record)
     }
 
-    pub(super) fn find_key(&self, space: Space, key: &[u8]) -> Option<Place> {
+    pub(super) fn find_key(&self, space: Space, key: &[u8]) -> Option<RecordPlace> {
         self.keyed.get(&space)?.get(key).copied()
     }
 
-    pub(super) fn put(&mut self, record: RecordNo, place: Place) {
+    pub(super) fn put(&mut self, record: RecordNo, place: RecordPlace) {
         let old = self.numbered.insert(record, place);
         self.count(old, Some(place));
     }
@@ -63,7 +63,7 @@ impl Tables {
         self.count(old, None);
     }
 
-    pub(super) fn set(&mut self, space: Space, key: &[u8], place: Place) {
+    pub(super) fn set(&mut self, space: Space, key: &[u8], place: RecordPlace) {
         let keys = self.keyed.entry(space).or_default();
         let old = match keys.get_mut(key) {
             Some(there) => Some(std::mem::replace(there, place)),
@@ -79,7 +79,7 @@ impl Tables {
         self.count(old, None);
     }
 
-    fn count(&mut self, gone: Option<Place>, new: Option<Place>) {
+    fn count(&mut self, gone: Option<RecordPlace>, new: Option<RecordPlace>) {
         if let Some(place) = gone {
             self.live_bytes -= place.len();
             *self.live_at(place) -= place.len();
@@ -90,7 +90,7 @@ impl Tables {
         }
     }
 
-    fn live_at(&mut self, place: Place) -> &mut u64 {
+    fn live_at(&mut self, place: RecordPlace) -> &mut u64 {
         let slot = place.slot() as usize;
         if self.live.len() <= slot {
             self.live.resize(slot + 1, 0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use turno_store::archive::{
-    Archive, FileList, FilePiece, FileRow, Output, Piece, Place, Refusal, Room, UploadId, Want,
+    Archive, FileList, FilePiece, FileRow, Output, OutputPosition, Piece, Refusal, Room, UploadId, Want,
 };
 use turno_store::disk::{Fault, SimDisk};
 
@@ -31,7 +31,7 @@ pub(crate) const fn all_of(job: u64) -> Want<'static> {
 }
 
 fn all(archive: &Archive<SimDisk>, job: u64) -> Vec<Piece> {
-    let output = archive.output(&all_of(job), Place::default()).unwrap();
+    let output = archive.output(&all_of(job), OutputPosition::default()).unwrap();
     assert!(output.end);
     output.pieces
 }
@@ -76,7 +76,7 @@ fn output_is_read_in_order_over_all_segments_and_after_a_restart() {
 
     // By pages, however small they are.
     let small = Want { bytes: 120, ..all_of(1) };
-    let (mut pages, mut place) = (Vec::new(), Place::default());
+    let (mut pages, mut place) = (Vec::new(), OutputPosition::default());
     loop {
         let Output { pieces, next, end, .. } = archive.output(&small, place).unwrap();
         assert!(pieces.len() <= 3);
@@ -92,8 +92,8 @@ fn output_is_read_in_order_over_all_segments_and_after_a_restart() {
     let tasks = [(90, 200), (3, 5), (4, 6)];
     let some = Want { tasks: Some(&tasks), ..all_of(1) };
     let wanted: Vec<Piece> = written.iter().filter(|piece| matches!(piece.task, 3..=6 | 90..)).cloned().collect();
-    assert_eq!(archive.output(&some, Place::default()).unwrap().pieces, wanted);
-    let behind = Place { task: 95, attempt: 1, at: 50 };
+    assert_eq!(archive.output(&some, OutputPosition::default()).unwrap().pieces, wanted);
+    let behind = OutputPosition { task: 95, attempt: 1, at: 50 };
     let rest: Vec<Piece> = written.iter().filter(|piece| (piece.task, piece.at) >= (95, 50)).cloned().collect();
     assert_eq!(archive.output(&some, behind).unwrap().pieces, rest);
 }
@@ -109,7 +109,7 @@ fn what_came_twice_is_told_once() {
     let told = [piece(1, 0, 1, 0, b"abcde"), piece(1, 0, 1, 5, b"fgh"), piece(1, 0, 1, 20, b"tail")];
     assert_eq!(all(&archive, 1), told);
     let one = Want { pieces: 1, ..all_of(1) };
-    let first = archive.output(&one, Place::default()).unwrap();
+    let first = archive.output(&one, OutputPosition::default()).unwrap();
     assert_eq!((first.pieces.as_slice(), first.end), (&told[..1], false));
     assert_eq!(archive.output(&one, first.next).unwrap().pieces, [told[1].clone()]);
 }
@@ -118,7 +118,7 @@ fn what_came_twice_is_told_once() {
 fn followers_hear_in_the_order_of_arrival_and_what_is_not_kept() {
     let disk = SimDisk::new();
     let mut archive = open(&disk, [1, 2]);
-    let start = archive.output(&all_of(1), Place::default()).unwrap().arrived;
+    let start = archive.output(&all_of(1), OutputPosition::default()).unwrap().arrived;
     let live = Piece { live: true, stderr: true, ..piece(1, 5, 1, 900, b"now") };
     archive.put_output(vec![piece(1, 9, 1, 0, b"first"), piece(2, 0, 1, 0, b"another's"), live.clone()]).unwrap();
     archive.put_output(vec![piece(1, 2, 1, 0, b"last")]).unwrap();
@@ -142,10 +142,10 @@ fn followers_hear_in_the_order_of_arrival_and_what_is_not_kept() {
     assert_eq!(all(&archive, 1), [told[2].clone(), told[0].clone()]);
     // In a later life arrivals have higher numbers, whatever was in memory.
     let later = Archive::open(disk, &ROOM, 1_000, &[1].into(), BTreeSet::new()).unwrap();
-    assert!(later.output(&all_of(1), Place::default()).unwrap().arrived > after);
+    assert!(later.output(&all_of(1), OutputPosition::default()).unwrap().arrived > after);
 }
 
-/// The clock is set back while the broker is away: anyone who follows a job hears all that comes since, whether something was kept
+/// The clock is set back while the broker is away: a follower of a job hears all that comes since, whether something was kept
 /// before, or was in memory only, or nothing came.
 #[test]
 fn followers_miss_nothing_when_the_clock_is_set_back() {
@@ -163,7 +163,7 @@ fn followers_miss_nothing_when_the_clock_is_set_back() {
             let at = |now_ms| Archive::open(disk.clone(), &ROOM, now_ms, &[1].into(), BTreeSet::new()).unwrap();
             let mut archive = at(NOW_MS);
             archive.put_output(before.clone()).unwrap();
-            let mut after = archive.output(&all_of(1), Place::default()).unwrap().arrived;
+            let mut after = archive.output(&all_of(1), OutputPosition::default()).unwrap().arrived;
             drop(archive);
             let mut archive = at(now_ms);
             let news = [kept(100), live(104), kept(108), kept(112)];
@@ -187,7 +187,7 @@ fn followers_miss_nothing_when_the_clock_is_set_back() {
 #[test]
 fn followers_of_many_segments_miss_nothing() {
     let mut archive = open(&SimDisk::new(), [1]);
-    let start = archive.output(&all_of(1), Place::default()).unwrap().arrived;
+    let start = archive.output(&all_of(1), OutputPosition::default()).unwrap().arrived;
     let written = fill(&mut archive, 100);
     let (mut heard, mut after) = (Vec::new(), start);
     loop {

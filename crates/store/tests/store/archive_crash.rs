@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_store::archive::{Archive, FilePiece, Piece, Place, Refusal, Room, UploadId, inspect};
+use turno_store::archive::{Archive, FilePiece, OutputPosition, Piece, Refusal, Room, UploadId, inspect};
 use turno_store::disk::{Crash, Rng, SimDisk};
 
 use crate::archive::{ROOM, all_of, open, piece};
@@ -65,7 +65,7 @@ struct Sight {
 
 /// Everything that can be read, which is true, whatever is missing.
 fn look(archive: &mut Archive<SimDisk>, life: &Life) -> Sight {
-    let output = archive.output(&all_of(1), Place::default()).unwrap();
+    let output = archive.output(&all_of(1), OutputPosition::default()).unwrap();
     let by_arrival = arrivals(archive);
     let key = |piece: &Piece| (piece.task, piece.at);
     let mut sight = Sight { output_damaged: output.damaged, ..Sight::default() };
@@ -121,7 +121,7 @@ fn arrivals(archive: &Archive<SimDisk>) -> Vec<Piece> {
 }
 
 impl Sight {
-    /// Nothing that was kept is missing without a word.
+    /// Nothing that was kept is missing without a report.
     fn judge(&self, life: &Life) {
         for (_, piece) in &life.pieces {
             let is_told = self.pieces.contains(piece) || self.lost.contains(&(piece.task, piece.at));
@@ -154,7 +154,7 @@ fn after_any_crash_what_is_there_is_true() {
             // It goes on from there.
             let next = piece(1, LATER, 1, 0, b"next");
             archive.put_output(vec![next.clone()]).unwrap();
-            let again = open(&disk, [1]).output(&all_of(1), Place::default()).unwrap().pieces;
+            let again = open(&disk, [1]).output(&all_of(1), OutputPosition::default()).unwrap().pieces;
             assert_eq!(again.last(), Some(&next), "{crash:?} after {changes}");
             assert_eq!(again.len(), found.len() + lost.len() + 1, "{crash:?} after {changes}");
         }
@@ -239,7 +239,7 @@ fn no_output_passes_for_a_record() {
     let spoilt: Vec<(String, Vec<u8>)> =
         disk.files().into_iter().map(|(name, file)| (name, [&file[..32], &file[88..]].concat())).collect();
     let archive = open(&SimDisk::with_files(spoilt), [1, 2]);
-    assert_eq!(archive.output(&all_of(1), Place::default()).unwrap().pieces, []);
+    assert_eq!(archive.output(&all_of(1), OutputPosition::default()).unwrap().pieces, []);
 }
 
 #[test]

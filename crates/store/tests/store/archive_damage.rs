@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use turno_store::OpenError;
-use turno_store::archive::{Archive, FilePiece, Flaw, Place, Refusal, Room, Trouble, UploadId, inspect, inspect_names};
+use turno_store::archive::{
+    Archive, FilePiece, Flaw, OutputPosition, Refusal, Room, Trouble, UploadId, inspect, inspect_names,
+};
 use turno_store::disk::{Disk as _, DiskFile as _, SimDisk};
 
 use crate::archive::{ROOM, all_of, open, piece};
@@ -37,7 +39,7 @@ fn changed(disk: &SimDisk, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Sim
 
 /// Position and text of what is told of a job, or how much is lost there.
 fn told(archive: &Archive<SimDisk>, job: u64) -> (Vec<(u64, String, u64)>, bool) {
-    let output = archive.output(&all_of(job), Place::default()).unwrap();
+    let output = archive.output(&all_of(job), OutputPosition::default()).unwrap();
     let row = |piece: turno_store::archive::Piece| (piece.at, String::from_utf8(piece.bytes).unwrap(), piece.lost);
     (output.pieces.into_iter().map(row).collect(), output.damaged)
 }
@@ -71,7 +73,7 @@ fn a_damaged_value_is_lost_alone_and_named() {
         assert!(troubles.iter().any(|one| one.flaw == Flaw::Record && one.file == "output-000001"), "{troubles:?}");
         assert_eq!(archive.troubles(), [], "each is told once");
     }
-    // The worker was not answered, and job workers it in again.
+    // The worker was not answered, and hands it in again.
     let mut archive = open(&disk, [7, 8]);
     archive.put_output(vec![piece(7, 1, 1, 3, b"stsec")]).unwrap();
     assert_eq!(told(&archive, 7).0, [text(0, "first"), text(5, "sec"), lost(8, 2), text(10, "third")]);

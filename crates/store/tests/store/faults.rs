@@ -49,7 +49,7 @@ fn what_a_failed_sync_left_in_the_cache_is_made_durable_by_the_next_owner() {
 }
 
 /// A file may be longer than the disk knows: the sync of its growth failed, and the cache forgot that. The next owner does
-/// not build on that length, or its own words would tell of a file that was cut.
+/// not build on that length, or its own records would tell of a file that was cut.
 #[test]
 fn a_growth_that_was_never_synced_is_no_cut() {
     for confirmed in 0..60 {

@@ -7,7 +7,7 @@ use turno_client::{Answer, AnswerPart, BroadcastEnd, Party};
 use turno_proto::model::Code;
 
 use super::Invocation;
-use super::compose::{self, check_queue, parse_header};
+use super::compose::{BodyArgs, check_queue, parse_header};
 use super::connect;
 use super::error::Failure;
 use super::global::Format;
@@ -16,12 +16,12 @@ use super::schema::broadcast::{BroadcastAnswer, BroadcastDocument, BroadcastEndD
 use super::shown::escaped;
 use super::words::count;
 
-/// Say something to every consumer of a queue and print their replies
+/// Send a message to every worker of a queue and print the replies
 ///
-/// Busy consumers get it too: it takes none of their slots. Each reply is printed as it comes, as NAME: BODY. The last
-/// line, on stderr, tells how many answered and who did not. --timeout is the deadline: anyone who has not answered then
-/// is told to stop, and the exit status is 124. With consumers that failed or left it is 3. Without consumers there is
-/// nothing to wait for: 0 of 0 is done.
+/// Busy workers receive it too: a broadcast takes no slots. Each reply is printed when it arrives, as NAME: BODY. The
+/// last line, on stderr, counts the workers that answered and names the others. --timeout is the deadline: workers that
+/// have not answered by then are told to stop, and the exit status is 124. If a worker failed or left, it is 3. A queue
+/// without workers is not an error: 0 of 0 answered.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -36,8 +36,8 @@ pub(crate) struct BroadcastArgs {
     /// The queue
     queue: String,
 
-    /// Message body; - or no argument reads standard input
-    body: Option<String>,
+    #[command(flatten)]
+    body: BodyArgs,
 
     /// Expect no replies: done once written to every consumer
     #[arg(long)]
@@ -54,10 +54,11 @@ pub(crate) struct BroadcastArgs {
 
 pub(crate) fn run(args: &BroadcastArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
+    args.body.check(&args.header)?;
     connect::block_on(async {
         let client = connect::caller(invocation).await?;
-        let body = compose::body(args.body.as_deref(), &client.config()).await?;
-        let mut call = client.broadcast(&args.queue, body).timeout(invocation.global.timeout());
+        let message = args.body.message(&client.config()).await?;
+        let mut call = client.broadcast(&args.queue, message).timeout(invocation.global.timeout());
         if args.no_reply {
             call = call.no_reply();
         }

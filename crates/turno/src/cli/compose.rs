@@ -1,17 +1,64 @@
-//! What goes into a message: its options and its body.
+//! The parts of a message: its options and its body.
 
 use std::io::{self, IsTerminal as _, Read as _};
 
 use bytes::Bytes;
 use clap::Args;
 use tokio::sync::oneshot;
-use turno_client::{Config, QueueName, RequestBuilder, SendBuilder};
+use turno_client::{Config, Message, QueueName, RequestBuilder, SendBuilder};
+use turno_proto::model::parts::{self, PartsError};
 use turno_proto::model::{Code, limits, units};
 
 use super::error::Failure;
 
 /// Bytes of a frame that are not for the body, with room for headers of usual length.
 const FRAME_BYTES_RESERVED: u64 = 1024;
+
+/// The argument that stands for standard input.
+const STDIN: &str = "-";
+
+/// The body of a message, or its parts.
+#[derive(Args, Debug)]
+pub(crate) struct BodyArgs {
+    /// Message body; - or no argument reads standard input
+    body: Option<String>,
+
+    /// Part of a message without BODY; - reads standard input; repeatable
+    #[arg(long, value_name = "PART", conflicts_with = "body")]
+    part: Vec<String>,
+}
+
+impl BodyArgs {
+    /// Checks the parts before anything is asked of a broker.
+    pub(crate) fn check(&self, headers: &[(String, String)]) -> Result<(), Failure> {
+        if self.part.len() > limits::MESSAGE_PARTS_MAX {
+            return Err(turno_client::Error::from(PartsError::TooMany).into());
+        }
+        if self.part.iter().filter(|part| *part == STDIN).count() > 1 {
+            return Err(Failure::new(Code::BadUsage, "more than one --part is -")
+                .why("standard input can be read once")
+                .fix("give the other parts as arguments"));
+        }
+        if !self.part.is_empty() && headers.iter().any(|(name, _)| name == parts::HEADER) {
+            return Err(Failure::new(Code::BadUsage, "--part and the header `parts` exclude each other")
+                .why("--part sets this header")
+                .fix("omit one of them"));
+        }
+        Ok(())
+    }
+
+    /// The message: as typed, or from stdin where it is `-`, or if nothing was typed and something is piped in.
+    pub(crate) async fn message(&self, config: &Config) -> Result<Message, Failure> {
+        if self.part.is_empty() {
+            return Ok(body(self.body.as_deref(), config).await?.into());
+        }
+        let mut parts = Vec::with_capacity(self.part.len());
+        for part in &self.part {
+            parts.push(body(Some(part), config).await?);
+        }
+        Ok(Message::from_parts(parts)?)
+    }
+}
 
 /// Options of a request and of a send.
 #[derive(Args, Debug)]
@@ -74,10 +121,9 @@ pub(crate) fn body_bytes_max(config: &Config) -> u64 {
     config.frame_bytes_max.saturating_sub(FRAME_BYTES_RESERVED)
 }
 
-/// The body: as typed, or from stdin if it is `-` or nothing was typed and something is piped in.
-pub(crate) async fn body(typed: Option<&str>, config: &Config) -> Result<Bytes, Failure> {
+async fn body(typed: Option<&str>, config: &Config) -> Result<Bytes, Failure> {
     match typed {
-        Some("-") => read_stdin(body_bytes_max(config)).await,
+        Some(STDIN) => read_stdin(body_bytes_max(config)).await,
         Some(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
         None if io::stdin().is_terminal() => Ok(Bytes::new()),
         None => read_stdin(body_bytes_max(config)).await,
@@ -120,6 +166,28 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(parse_header(text).ok(), expected, "{text:?}");
+        }
+    }
+
+    fn parts(parts: &[&str]) -> BodyArgs {
+        BodyArgs { body: None, part: parts.iter().map(|part| (*part).to_owned()).collect() }
+    }
+
+    #[test]
+    fn parts_are_checked_before_anything_is_asked() {
+        let list = ("parts".to_owned(), "1 1".to_owned());
+        let code = |args: BodyArgs, headers: &[_]| args.check(headers).err().map(|failure| failure.code());
+        let table = [
+            (parts(&[]), Some(&list), None),
+            (parts(&["a", "-", ""]), None, None),
+            (parts(&[""; 1_024]), None, None),
+            (parts(&[""; 1_025]), None, Some(Code::TooManyParts)),
+            (parts(&["-", "a", "-"]), None, Some(Code::BadUsage)),
+            (parts(&["a"]), Some(&list), Some(Code::BadUsage)),
+        ];
+        for (args, header, expected) in table {
+            let shown = format!("{:.60}", format!("{args:?}"));
+            assert_eq!(code(args, &Vec::from_iter(header.cloned())), expected, "{shown}");
         }
     }
 

@@ -22,19 +22,19 @@ pub(crate) struct ConfigArgs {
 #[derive(Subcommand, Debug)]
 enum ConfigCommand {
     #[command(visible_aliases = ["info", "get"])]
-    Show(ShowArgs),
+    Show(ConfigShowArgs),
     Check(CheckArgs),
 }
 
-/// Show every key with its value
+/// Show every key and its value
 ///
-/// A flag beats the environment, the environment beats a file, a file beats the default.
+/// A flag takes precedence over the environment, the environment over a file, and a file over the default.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno config show", "turno config show --origin", "turno config show -o jsonl --columns key,value"],
     &[78],
 ))]
-struct ShowArgs {
+struct ConfigShowArgs {
     /// Show the origin of each value: default, file and line, environment or flag
     #[arg(long)]
     origin: bool,
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &ConfigArgs, invocation: &Invocation) -> Result<u8, Fail
     }
 }
 
-fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
+fn show(args: &ConfigShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let config = invocation.config(&[])?;
     let rows: Vec<SettingRow> = config.settings().iter().map(SettingRow::from).collect();
     let document = ConfigDocument { files: names(&config), settings: &rows };

@@ -116,9 +116,9 @@ pub(crate) fn drained(failure: Failure) -> Failure {
 
 /// One question to the broker, answered in time or not at all.
 pub(crate) async fn admin(client: &Client, call: AdminCall, timeout: Duration) -> Result<AdminAnswer, Failure> {
-    debug!(call = %Cut(&call), "asking");
+    debug!(call = %Shortened(&call), "asking");
     match tokio::time::timeout(timeout, client.admin_call(call)).await {
-        Ok(answer) => Ok(answer.inspect(|answer| debug!(answer = %Cut(answer), "answered"))?),
+        Ok(answer) => Ok(answer.inspect(|answer| debug!(answer = %Shortened(answer), "answered"))?),
         Err(_) => Err(Failure::new(Code::TimedOut, "the broker did not answer in time")
             .why("the broker is busy, or the network is slow")
             .fix("try again with a longer --timeout")),
@@ -126,11 +126,11 @@ pub(crate) async fn admin(client: &Client, call: AdminCall, timeout: Duration) -
 }
 
 /// The beginning of something for the log: what is carried along may be megabytes.
-struct Cut<'a, T>(&'a T);
+struct Shortened<'a, T>(&'a T);
 
-impl<T: fmt::Debug> fmt::Display for Cut<'_, T> {
+impl<T: fmt::Debug> fmt::Display for Shortened<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = Line { text: String::new() };
+        let mut line = LimitedText { text: String::new() };
         match write!(line, "{:?}", self.0) {
             Ok(()) => f.write_str(&line.text),
             Err(_) => write!(f, "{}…", line.text),
@@ -139,11 +139,11 @@ impl<T: fmt::Debug> fmt::Display for Cut<'_, T> {
 }
 
 /// A text that takes no more than so much.
-struct Line {
+struct LimitedText {
     text: String,
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for LimitedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = LOGGED_BYTES_MAX.saturating_sub(self.text.len());
         self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
@@ -153,7 +153,7 @@ impl fmt::Write for Line {
 
 /// For an answer to another question than the one asked.
 pub(crate) fn unexpected(answer: &AdminAnswer) -> Failure {
-    Failure::new(Code::BadBody, format!("unexpected answer from the broker: {}", Cut(answer)))
+    Failure::new(Code::BadBody, format!("unexpected answer from the broker: {}", Shortened(answer)))
         .why("client and broker have different versions")
         .fix("use the same version on both sides (`turno version`)")
 }
@@ -164,9 +164,9 @@ mod tests {
 
     #[test]
     fn what_is_logged_is_cut() {
-        let short = Cut(&"as it is").to_string();
+        let short = Shortened(&"as it is").to_string();
         assert_eq!(short, "\"as it is\"");
-        let long = Cut(&"ä".repeat(LOGGED_BYTES_MAX)).to_string();
+        let long = Shortened(&"ä".repeat(LOGGED_BYTES_MAX)).to_string();
         assert!(long.len() <= LOGGED_BYTES_MAX + 3 && long.starts_with("\"ää") && long.ends_with("ä…"), "{long}");
     }
 }

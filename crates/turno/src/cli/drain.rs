@@ -21,9 +21,10 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Drain the broker for maintenance
 ///
-/// Everyone is told to use another broker, waiting requests go back to their callers, and no work is taken or handed
-/// out until `turno resume`. What runs may finish, messages as well as tasks of jobs; what is stored stays, questions are
-/// answered. The command waits until nothing runs, for at most --timeout (30s if not set); the broker is drained all the same when that is over.
+/// The broker tells all peers to use another broker, returns waiting requests to their callers, and neither accepts nor
+/// delivers work until `turno resume`. Running messages and tasks can finish, stored messages stay, and admin commands
+/// still work. The command waits until nothing is running, at most for --timeout (30s if not set); the broker stays
+/// drained after that.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno drain", "turno drain --timeout 5m", "turno drain --url turno://10.0.0.7:7460 --json"],

@@ -21,9 +21,9 @@ pub(crate) struct Failure {
     why: String,
     fix: String,
     exit: u8,
-    /// What there is to read beside it, where that is more than a line.
+    /// Further text, where that is more than a line.
     detail: String,
-    /// Nobody is there to read, or all is said: end without a word.
+    /// Nobody is there to read, or all is said: end silently.
     silent: bool,
     /// It is told as a hint.
     hinted: bool,
@@ -83,7 +83,7 @@ impl Failure {
         self
     }
 
-    /// What there is to read beside it, where that is more than a line.
+    /// Further text, where that is more than a line.
     #[must_use]
     pub(crate) fn detail(mut self, detail: &str) -> Self {
         detail.trim_end().clone_into(&mut self.detail);

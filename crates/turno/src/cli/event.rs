@@ -9,7 +9,7 @@ use super::schema::topic::EventDocument;
 use super::schema::{envelope, line};
 use super::shown::escaped;
 
-/// Characters of a text that are repeated to anyone who typed it. More: cut.
+/// Characters of a typed text that an error repeats. More: cut.
 const SHOWN_CHARS_MAX: usize = 80;
 
 /// The bytes of one event; none where all of them go into one document.

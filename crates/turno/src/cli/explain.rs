@@ -12,7 +12,7 @@ use super::table;
 
 /// Explain an error code
 ///
-/// Without a code every code is listed with its exit status.
+/// Without a code, lists all codes with their exit status.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno explain no_responder", "turno explain", "turno explain -o name"], &[4]))]
 pub(crate) struct ExplainArgs {
@@ -45,7 +45,7 @@ fn unknown(word: &str) -> Failure {
     let failure = Failure::new(Code::NotFound, format!("unknown code {word:?}"))
         .why("error messages show the code after `code:`");
     match nearest(word, Code::ALL.iter().map(|code| code.name())) {
-        Some(near) => failure.fix(format!("did you mean {near}? `turno explain` lists all codes codes")),
-        None => failure.fix("`turno explain` lists all"),
+        Some(near) => failure.fix(format!("did you mean {near}? `turno explain` lists all codes")),
+        None => failure.fix("`turno explain` lists all codes"),
     }
 }

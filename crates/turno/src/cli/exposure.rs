@@ -1,4 +1,4 @@
-//! Who else on this machine gets at a broker: by its TCP listeners, and by files that are open to other users.
+//! Access of other users of this machine: by TCP listeners, and by files that they can read.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +11,7 @@ use turno_proto::model::Code;
 
 use super::error::Failure;
 
-/// Who may use the broker, in one line. There is no authentication: anyone who can connect may do everything.
+/// The users of the broker, in one line. There is no authentication: anyone who can connect may do everything.
 pub(crate) fn access<'a>(tcp: impl Iterator<Item = &'a SocketAddr> + Clone) -> &'static str {
     if tcp.clone().any(|address| !address.ip().is_loopback()) {
         "OPEN TO THE NETWORK, no authentication (--insecure)"
@@ -53,7 +53,7 @@ pub(crate) fn refuse_to_be_unreachable(settings: &Settings) -> Result<(), Failur
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Loose {
     pub(crate) path: PathBuf,
-    /// What it is.
+    /// The kind of file.
     pub(crate) what: &'static str,
     /// Its permissions.
     pub(crate) mode: u32,
@@ -93,7 +93,7 @@ pub(crate) fn loose(config: &Config) -> Vec<Loose> {
             secrets.push(path.clone());
         }
     }
-    // What is no directory is refused later, with its own reason.
+    // A path that is no directory is refused later, with its own reason.
     let directory = |path: &Path| Loose::of(path, "a data directory", "700").filter(|_| path.is_dir());
     let mut data = Vec::new();
     // Below a directory that is closed nothing is open.

@@ -14,7 +14,7 @@ use super::time::TimeStyle;
 /// How long one round trip may take if nobody says otherwise.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What stdout looks like.
+/// The format of stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Columns for people
@@ -36,7 +36,7 @@ impl Format {
     }
 }
 
-/// What `-o` names: what stdout looks like or, where a command writes one, a file.
+/// The argument of `-o`: the format of stdout or, where a command writes one, a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputArg {
     /// A format.
@@ -97,7 +97,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, hide_short_help = true, hide_long_help = true)]
     pub(crate) json: bool,
 
-    /// Choose and order columns (text, wide, jsonl)
+    /// Columns to show, in order, by heading or JSON key
     #[arg(
         long,
         global = true,

@@ -21,7 +21,7 @@ use super::words::{count, one_line};
 /// How often the broker is asked how far a new link is.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Look at links to other brokers, add and remove them
+/// List, add and remove links to other brokers
 #[derive(Args, Debug)]
 pub(crate) struct LinkArgs {
     #[command(subcommand)]
@@ -31,26 +31,26 @@ pub(crate) struct LinkArgs {
 #[derive(Subcommand, Debug)]
 enum LinkCommand {
     #[command(visible_alias = "list")]
-    Ls(LsArgs),
+    Ls(LinkLsArgs),
     Add(AddArgs),
     #[command(visible_aliases = ["delete", "remove"])]
-    Rm(RmArgs),
+    Rm(LinkRmArgs),
     Graph(GraphArgs),
 }
 
-/// List links, and addresses that links are wanted to
+/// List links and configured addresses
 ///
-/// `offered` are free slots at the other end, `backlog` what crossed and is not settled, `returned` what came back because
-/// there was no room any more. The broker dials wanted addresses again each second; `target` is empty where the other broker
-/// dialled.
+/// OFFERED counts the free slots at the other end. With -o wide, BACKLOG counts messages that have crossed and are not
+/// settled, and RETURNED those that came back because no slot was free. The broker dials a configured address again
+/// every second; TARGET is empty if the other broker dialled.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno link ls", "turno link ls --json", "turno link ls -o wide"], &[1, 5, 78, 124]))]
-struct LsArgs {}
+struct LinkLsArgs {}
 
-/// Link the broker with another one until it stops
+/// Link the broker with another one
 ///
-/// Returns when the link is up or at the first failure; the broker keeps dialling until `turno link rm`. To create a
-/// link at every start, add its address to `link.to` in the configuration.
+/// Returns when the link is up or at the first failure; the broker keeps dialling until `turno link rm`. The link ends
+/// with the broker: to have it at every start, add its address to `link.to` in the configuration.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno link add 10.0.0.7:7460", "turno link add rb-2 --no-wait", "turno link add 10.0.0.7:7460 --json"],
@@ -66,22 +66,23 @@ struct AddArgs {
     no_wait: bool,
 }
 
-/// End a link, and dial its address no more
+/// Remove a link
 ///
-/// What crossed it and is not settled comes back: sends wait again with one attempt more, requests end with `worker_lost`. A
-/// link that the other broker dialled is dialled again by that one, unless it is removed there.
+/// The broker no longer dials its address. Messages that have crossed and are not settled come back: sends wait again
+/// without using an attempt, and requests without retries end with `worker_lost`. If the other broker dialled, it dials
+/// again unless the link is removed there too.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno link rm 10.0.0.7:7460", "turno link rm rb-2"],
     &[1, 4, 5, 78, 124],
 ))]
-struct RmArgs {
+struct LinkRmArgs {
     /// Address as given to `link add`, or name or id of the linked broker
     #[arg(value_name = "ADDR|NAME|ID")]
     link: String,
 }
 
-/// Show which brokers can be reached, by which way, and who is linked to whom
+/// Show the reachable brokers and the links between them
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno link graph", "turno link graph --dot | dot -Tsvg > brokers.svg", "turno link graph --json"],
@@ -176,7 +177,7 @@ const fn is_decided(link: &LinkView) -> bool {
     }
 }
 
-/// What somebody who waits for the link must know.
+/// The result of waiting for a link.
 async fn verdict(client: &Client, link: &LinkView, address: &str, invocation: &Invocation) -> Result<(), Failure> {
     let fix = |fix: &str| format!("{fix}; to stop dialling: turno link rm {address}");
     match link.state {
@@ -236,7 +237,7 @@ fn tell(link: &LinkView, text: &str, invocation: &Invocation) -> Result<(), Fail
     invocation.output.one(&LinkDocument { link }, &name, || format!("{text}\n"))
 }
 
-async fn remove(args: &RmArgs, invocation: &Invocation) -> Result<u8, Failure> {
+async fn remove(args: &LinkRmArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let call = |link: &str| AdminCall::LinkRm { link: link.to_owned() };
     let mut answer = ask(&client, call(&args.link), invocation).await;

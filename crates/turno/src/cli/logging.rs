@@ -13,7 +13,7 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::{self, Format as LineFormat, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
-use turno_broker::config::{LogFormat, Settings};
+use turno_broker::config::{AllSettings, LogFormat};
 use turno_proto::model::Code;
 
 use super::error::Failure;
@@ -27,7 +27,7 @@ const LINES_MAX: usize = 8_192;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
+enum LogLineStyle {
     /// For people; in colour on a terminal.
     Text { color: bool },
     /// For programs.
@@ -38,14 +38,14 @@ enum Style {
 
 /// The log of this process, for as long as it lives.
 pub(crate) struct Logging {
-    style: Style,
+    style: LogLineStyle,
     dropped: Option<ErrorCounter>,
     guard: Option<WorkerGuard>,
 }
 
 impl Logging {
-    /// What a broker logs: its level and format are part of the configuration, `-v` and TURNO_LOG beat the level.
-    pub(crate) fn for_broker(settings: &Settings, global: &Global) -> Result<Self, Failure> {
+    /// The log of a broker: level and format are part of the configuration; `-v` and TURNO_LOG override the level.
+    pub(crate) fn for_broker(settings: &AllSettings, global: &Global) -> Result<Self, Failure> {
         let level = match global.verbose {
             0 => from_environment().unwrap_or_else(|| settings.log_level.clone()),
             1 => "debug".to_owned(),
@@ -54,7 +54,7 @@ impl Logging {
         Self::start(&level, style(settings.log_format, global))
     }
 
-    /// What another command logs: nothing, unless asked, or warnings if it goes on for long.
+    /// The log of other commands: nothing, unless asked, or warnings if it runs for long.
     pub(crate) fn for_command(global: &Global, goes_on: bool) -> Result<Self, Failure> {
         let style = style(LogFormat::Auto, global);
         match (global.verbose, from_environment()) {
@@ -67,7 +67,7 @@ impl Logging {
         }
     }
 
-    fn start(level: &str, style: Style) -> Result<Self, Failure> {
+    fn start(level: &str, style: LogLineStyle) -> Result<Self, Failure> {
         let filter = EnvFilter::try_new(level).map_err(|error| {
             Failure::new(Code::BadConfig, format!("invalid log level {level:?}")).why(error.to_string()).fix(
                 "TURNO_LOG takes a level (error, warn, info, debug, trace) or a comma-separated list of target=level",
@@ -86,7 +86,7 @@ impl Logging {
 
     /// Whether other text on stderr would be in the way of a program that reads it.
     pub(crate) fn is_for_programs(&self) -> bool {
-        matches!(self.style, Style::Json | Style::Journal)
+        matches!(self.style, LogLineStyle::Json | LogLineStyle::Journal)
     }
 
     /// Writes what still waits, and tells how much was lost.
@@ -103,27 +103,29 @@ fn from_environment() -> Option<String> {
     std::env::var("TURNO_LOG").ok().filter(|text| !text.is_empty())
 }
 
-fn style(format: LogFormat, global: &Global) -> Style {
+fn style(format: LogFormat, global: &Global) -> LogLineStyle {
     let terminal = io::stderr().is_terminal();
     match format {
-        LogFormat::Json => Style::Json,
-        LogFormat::Auto if std::env::var_os("JOURNAL_STREAM").is_some() && !terminal => Style::Journal,
-        LogFormat::Auto | LogFormat::Text => Style::Text { color: Paint::for_stderr(global.color).is_on() },
+        LogFormat::Json => LogLineStyle::Json,
+        LogFormat::Auto if std::env::var_os("JOURNAL_STREAM").is_some() && !terminal => LogLineStyle::Journal,
+        LogFormat::Auto | LogFormat::Text => LogLineStyle::Text { color: Paint::for_stderr(global.color).is_on() },
     }
 }
 
-fn install(filter: EnvFilter, writer: NonBlocking, style: Style) -> bool {
+fn install(filter: EnvFilter, writer: NonBlocking, style: LogLineStyle) -> bool {
     let base = tracing_subscriber::fmt().with_env_filter(filter);
     match style {
-        Style::Json => {
+        LogLineStyle::Json => {
             let json = base.json().flatten_event(true).with_writer(move || Visible(writer.clone()));
             json.try_init().is_ok()
         }
-        Style::Journal => {
+        LogLineStyle::Journal => {
             let text = base.with_writer(writer).with_ansi(false).fmt_fields(fields());
             text.event_format(Journal::default()).try_init().is_ok()
         }
-        Style::Text { color } => base.with_writer(writer).with_ansi(color).fmt_fields(fields()).try_init().is_ok(),
+        LogLineStyle::Text { color } => {
+            base.with_writer(writer).with_ansi(color).fmt_fields(fields()).try_init().is_ok()
+        }
     }
 }
 

@@ -17,9 +17,9 @@ use super::shown::Page;
 use super::tree;
 use super::version::VERSION;
 
-/// Print a manual page, or write all of them into a directory
+/// Print a manual page, or write all of them to a directory
 ///
-/// Words that name a command mean its page; anything else is a directory.
+/// Words that name a command select its page; anything else is a directory.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno man | man -l -", "turno man queue ls | man -l -", "turno man /usr/local/share/man/man1"],

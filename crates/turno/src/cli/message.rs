@@ -17,7 +17,7 @@ use super::help;
 use super::table;
 use super::words::one_line;
 
-/// Look at messages and cancel them
+/// Explain, trace and cancel messages
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
     #[command(subcommand)]
@@ -26,18 +26,18 @@ pub(crate) struct MessageArgs {
 
 #[derive(Subcommand, Debug)]
 enum MessageCommand {
-    Explain(ExplainArgs),
+    Explain(MessageExplainArgs),
     Trace(trace::TraceArgs),
-    Cancel(cancel::CancelArgs),
+    Cancel(cancel::MessageCancelArgs),
 }
 
-/// Say why a message is where it is
+/// Show why a message is where it is
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno message explain 5f3a9c0d21e4000000000001c0000007", "turno message explain 5f3a9c0d21e4000000000001c0000007 --json"],
     &[1, 4, 5, 78, 124],
 ))]
-struct ExplainArgs {
+struct MessageExplainArgs {
     /// Message id
     id: String,
 }

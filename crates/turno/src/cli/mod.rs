@@ -44,6 +44,7 @@ mod topic;
 mod tree;
 mod usage;
 mod version;
+mod width;
 mod window;
 mod words;
 mod work;
@@ -137,7 +138,7 @@ fn dispatch(command: &Command, invocation: &Invocation) -> Result<u8, Failure> {
 pub(crate) struct Invocation {
     pub(crate) global: Global,
     pub(crate) output: Output,
-    /// What was typed, word for word.
+    /// The command line, word for word.
     pub(crate) words: Vec<OsString>,
 }
 

@@ -12,6 +12,7 @@ use super::schema::{self, Document};
 use super::shown::{self, Page, escaped};
 use super::table::{self, Row};
 use super::time::Clock;
+use super::width;
 
 /// Where a command writes.
 pub(crate) struct Output {
@@ -123,8 +124,14 @@ impl Output {
                 self.raw(rows.iter().map(|row| self.row(row, &keys)).collect::<String>().as_bytes())
             }
             Format::Name => self.text(rows.iter().map(R::name).collect::<Page>()),
-            Format::Text | Format::Wide => self.text(table::render(&columns, rows, &self.clock)),
+            Format::Text | Format::Wide => self.text(table::render(&columns, rows, &self.clock, self.room())),
         }
+    }
+
+    /// Columns that a table has room for: those of the terminal, unless the user asked for all of it.
+    fn room(&self) -> Option<usize> {
+        let is_chosen = self.format == Format::Wide || !self.columns.is_empty();
+        (!is_chosen && io::stdout().is_terminal()).then(|| width::terminal(io::stdout()))
     }
 
     /// One row for programs; with `--columns` only those, in their order, behind the schema's name.
@@ -142,14 +149,14 @@ impl Output {
         }
     }
 
-    /// What happens, unless nobody wants to hear of it.
+    /// Prints a note, unless `--quiet` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             self.stderr(text);
         }
     }
 
-    /// What should not be missed.
+    /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
         self.stderr_raw(format!("{} {}\n", self.paint.bad("warning:"), escaped(text)).as_bytes());
     }
@@ -184,7 +191,7 @@ impl Output {
     }
 }
 
-/// Bytes as they are, for anyone who has no [`Output`].
+/// Writes bytes as they are, without an [`Output`].
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;

@@ -1,12 +1,11 @@
-//! `turno pub`: say something to anyone who listens.
+//! `turno pub`: publish an event.
 
-use bytes::Bytes;
 use clap::Args;
-use turno_client::Client;
+use turno_client::{Client, Message};
 use turno_proto::model::Code;
 
 use super::Invocation;
-use super::compose::{self, parse_header};
+use super::compose::{self, BodyArgs, parse_header};
 use super::connect;
 use super::error::Failure;
 use super::event::check_topic;
@@ -15,10 +14,10 @@ use super::lines::read_lines;
 use super::schema::topic::PublishedDocument;
 use super::words::count;
 
-/// Publish an event: everyone who listens to its topic gets it, now
+/// Publish an event to the current subscribers of a topic
 ///
-/// Nobody keeps it, and whether anybody listens nobody tells: for what must not be lost there is `turno send`. A topic has
-/// segments separated by dots, as in news.sport.
+/// The broker does not store events and does not report whether anybody received one: use `turno send` for messages
+/// that must not be lost. A topic has dot-separated segments, such as news.sport.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -33,12 +32,11 @@ pub(crate) struct PubArgs {
     /// Topic
     topic: String,
 
-    /// Message body; - or no argument reads standard input
-    #[arg(conflicts_with = "lines")]
-    body: Option<String>,
+    #[command(flatten)]
+    body: BodyArgs,
 
     /// Publish each line of standard input as an event
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["body", "part"])]
     lines: bool,
 
     /// Wait until the broker has forwarded it
@@ -52,13 +50,14 @@ pub(crate) struct PubArgs {
 
 pub(crate) fn run(args: &PubArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_topic(&args.topic)?;
+    args.body.check(&args.header)?;
     connect::block_on(async {
         let client = connect::caller(invocation).await?;
         let events = if args.lines {
             many(&client, args, invocation).await?
         } else {
-            let body = compose::body(args.body.as_deref(), &client.config()).await?;
-            publish(&client, args, body, invocation).await?;
+            let message = args.body.message(&client.config()).await?;
+            publish(&client, args, message, invocation).await?;
             1
         };
         // Without a confirmation the last of them may still be on their way to the broker.
@@ -75,8 +74,8 @@ pub(crate) fn run(args: &PubArgs, invocation: &Invocation) -> Result<u8, Failure
     })
 }
 
-async fn publish(client: &Client, args: &PubArgs, body: Bytes, invocation: &Invocation) -> Result<(), Failure> {
-    let event = client.publish(&args.topic, body);
+async fn publish(client: &Client, args: &PubArgs, message: Message, invocation: &Invocation) -> Result<(), Failure> {
+    let event = client.publish(&args.topic, message);
     let event = args.header.iter().fold(event, |event, (key, value)| event.header(key, value));
     let published = if args.confirm { event.confirmed() } else { event };
     match tokio::time::timeout(invocation.global.timeout(), published).await {
@@ -93,7 +92,7 @@ async fn many(client: &Client, args: &PubArgs, invocation: &Invocation) -> Resul
     let mut events = 0;
     while let Some(line) = lines.recv().await {
         let end = match line {
-            Ok(body) => publish(client, args, body, invocation).await,
+            Ok(body) => publish(client, args, body.into(), invocation).await,
             Err(failure) => Err(failure),
         };
         if let Err(failure) = end {

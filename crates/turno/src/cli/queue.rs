@@ -19,7 +19,7 @@ use super::size;
 use super::table::{self, Cell as _};
 use super::words::counted;
 
-/// Look at queues, empty and set them
+/// List, show, set and purge queues
 #[derive(Args, Debug)]
 pub(crate) struct QueueArgs {
     #[command(subcommand)]
@@ -29,12 +29,12 @@ pub(crate) struct QueueArgs {
 #[derive(Subcommand, Debug)]
 enum QueueCommand {
     #[command(visible_alias = "list")]
-    Ls(LsArgs),
+    Ls(QueueLsArgs),
     #[command(visible_aliases = ["info", "get"])]
-    Show(ShowArgs),
+    Show(QueueShowArgs),
     Consumers(ConsumersArgs),
     Set(settings::SetArgs),
-    Purge(settings::PurgeArgs),
+    Purge(settings::QueuePurgeArgs),
     Dead(dead::DeadArgs),
 }
 
@@ -44,7 +44,7 @@ enum QueueCommand {
     &["turno queue ls", "turno queue ls --json", "turno queue ls --columns name,ready,oldest_seconds", "turno queue ls -o name"],
     &[1, 5, 78, 124],
 ))]
-struct LsArgs {
+struct QueueLsArgs {
     /// List at most N; --after NAME continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
@@ -54,13 +54,13 @@ struct LsArgs {
     after: Option<String>,
 }
 
-/// Show one queue and the head of its backlog
+/// Show one queue and its first waiting messages
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno queue show emails", "turno queue show emails --json"],
     &[1, 4, 5, 78, 124],
 ))]
-struct ShowArgs {
+struct QueueShowArgs {
     /// The queue
     queue: String,
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &QueueArgs, invocation: &Invocation) -> Result<u8, Failu
     }
 }
 
-async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
+async fn list(args: &QueueLsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let mut rows: Vec<QueueView> = Vec::new();
     let mut after = args.after.clone();

@@ -3,18 +3,19 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use clap::Args;
 use turno_client::{AdminAnswer, AdminCall, Client, Message, RequestBuilder};
 use turno_proto::model::{Code, units};
 
 use super::Invocation;
-use super::compose::{self, MessageFlags, check_queue, parse_count};
+use super::compose::{BodyArgs, MessageFlags, check_queue, parse_count};
 use super::connect;
 use super::error::Failure;
 use super::global::Format;
 use super::help;
 use super::schema::reply::{
-    Answer, Content, PieceDocument, ReplyBody, ReplyDocument, ReplyListDocument, StreamDocument,
+    Answer, MessageContent, PieceDocument, ReplyBody, ReplyDocument, ReplyListDocument, StreamDocument,
 };
 use super::shell::quoted;
 use super::window::Window;
@@ -23,10 +24,13 @@ use super::words::count;
 /// How long the broker may take to tell who consumes a queue, for an error.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Ask a queue's workers and print the reply
+/// Send a request and print the reply
 ///
-/// The request waits for a worker until the time-out, unless --fail-fast is given. --timeout is its deadline, and a worker
-/// that has it is told to stop when this program is gone; --deadline lets the work go on without a caller.
+/// The request waits for a worker until its deadline (--timeout), unless --fail-fast is given. If this program ends
+/// earlier, the worker is told to stop; --deadline lets the work continue without a caller.
+///
+/// --part makes a message of several parts, such as the frames of a ZeroMQ message. The body of a reply with several parts
+/// is printed as one text; --parts prints each part on its own line, and --json has a list of them.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -36,6 +40,7 @@ const LOOK: Duration = Duration::from_secs(2);
         "turno request report now --timeout 2s --deadline 10m",
         "turno request hello hi --count 1000 --parallel 50",
         "turno request hello hi -H content-type=text/plain --json",
+        "turno request legacy --part SET --part '' --part 42 --parts",
     ],
     &[1, 3, 5, 6, 78, 124],
 ))]
@@ -43,8 +48,8 @@ pub(crate) struct RequestArgs {
     /// The queue
     queue: String,
 
-    /// Message body; - or no argument reads standard input
-    body: Option<String>,
+    #[command(flatten)]
+    body: BodyArgs,
 
     #[command(flatten)]
     flags: MessageFlags,
@@ -65,7 +70,11 @@ pub(crate) struct RequestArgs {
     #[arg(long)]
     cancel_on_timeout: bool,
 
-    /// Print parts of the reply as they arrive
+    /// Print each part of the reply on a line of its own
+    #[arg(long, conflicts_with = "count")]
+    parts: bool,
+
+    /// Print pieces of the reply as they arrive
     #[arg(long, conflicts_with = "count")]
     stream: bool,
 
@@ -99,10 +108,11 @@ impl RequestArgs {
 
 pub(crate) fn run(args: &RequestArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
+    args.body.check(&args.flags.header)?;
     connect::block_on(async {
         let client = connect::caller(invocation).await?;
-        let body = compose::body(args.body.as_deref(), &client.config()).await?;
-        let request = args.request(client.request(&args.queue, body).timeout(invocation.global.timeout()));
+        let message = args.body.message(&client.config()).await?;
+        let request = args.request(client.request(&args.queue, message).timeout(invocation.global.timeout()));
         match (args.stream, args.count) {
             (true, _) => stream(&client, args, request, invocation).await,
             (false, 1) => one(&client, args, request, invocation).await,
@@ -113,7 +123,7 @@ pub(crate) fn run(args: &RequestArgs, invocation: &Invocation) -> Result<u8, Fai
 
 fn reply_body(reply: Message, since: Instant) -> ReplyBody {
     ReplyBody {
-        content: Content::from(reply.body.as_ref()),
+        content: MessageContent::new(&reply.headers, &reply.body),
         headers: reply.headers,
         seconds: since.elapsed().as_secs_f64(),
     }
@@ -136,9 +146,23 @@ async fn one(
         invocation.output.document(&ReplyDocument { reply: reply_body(reply, since) })?;
         return Ok(0);
     }
-    invocation.output.raw(&reply.body)?;
-    end_line(&reply.body, invocation)?;
+    let bytes = printed(reply, args.parts);
+    invocation.output.raw(&bytes)?;
+    end_line(&bytes, invocation)?;
     Ok(0)
+}
+
+/// The bytes of a reply: its body, or its parts line by line.
+fn printed(reply: Message, by_parts: bool) -> Bytes {
+    if !by_parts {
+        return reply.body;
+    }
+    let mut lines = Vec::with_capacity(reply.body.len() + 1);
+    for part in reply.parts() {
+        lines.extend_from_slice(&part);
+        lines.push(b'\n');
+    }
+    lines.into()
 }
 
 /// The failure with the queue's own name in its remedy.
@@ -195,7 +219,7 @@ async fn stream(
     let mut replies = request.stream().await?;
     let mut pieces = Vec::new();
     let mut number = 0;
-    let mut last = Vec::new();
+    let mut last = Bytes::new();
     while let Some(piece) = replies.next().await {
         let piece = match piece {
             Ok(piece) => piece,
@@ -208,8 +232,8 @@ async fn stream(
                 invocation.output.document(&PieceDocument { piece: number, reply: reply_body(piece, since) })?;
             }
             _ => {
-                invocation.output.raw(&piece.body)?;
-                last = piece.body.to_vec();
+                last = printed(piece, args.parts);
+                invocation.output.raw(&last)?;
             }
         }
     }
@@ -232,7 +256,7 @@ async fn many(
 ) -> Result<u8, Failure> {
     let since = Instant::now();
     let mut window = Window::new(usize::try_from(args.parallel).unwrap_or(usize::MAX));
-    let mut tally = Tally::default();
+    let mut tally = RequestTally::default();
     for _ in 0..args.count {
         while !window.has_room() {
             if let Some((end, asked)) = window.next().await {
@@ -256,7 +280,7 @@ async fn many(
 
 /// How many requests ended, and how.
 #[derive(Default)]
-struct Tally {
+struct RequestTally {
     answered: u64,
     failed: u64,
     /// The first of them; the others are only counted.
@@ -265,7 +289,7 @@ struct Tally {
     kept: Vec<Answer>,
 }
 
-impl Tally {
+impl RequestTally {
     fn take(
         &mut self,
         end: Result<Message, turno_client::Error>,
@@ -319,6 +343,24 @@ impl Tally {
         match self.failure {
             Some(failure) if !invocation.output.format().is_json() => Err(failure.exit_with(exit)),
             _ => Ok(exit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_its_body_or_a_line_for_each_part() {
+        let table = [
+            (Message::new("a\nb"), "a\nb", "a\nb\n"),
+            (Message::default(), "", "\n"),
+            (Message::from_parts(["a", "", "b"]).unwrap(), "ab", "a\n\nb\n"),
+            (Message::new("ab").header("parts", "1 2"), "ab", "ab\n"),
+        ];
+        for (reply, body, lines) in table {
+            assert_eq!((printed(reply.clone(), false), printed(reply, true)), (body.into(), lines.into()));
         }
     }
 }

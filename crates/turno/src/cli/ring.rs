@@ -27,7 +27,7 @@ use super::words::{count, counted, one_line};
 /// How often the broker is asked how far it is.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Look at the ring, join one, leave it, end it
+/// Show, join, leave or stop a ring
 #[derive(Args, Debug)]
 pub(crate) struct RingArgs {
     #[command(subcommand)]
@@ -37,7 +37,7 @@ pub(crate) struct RingArgs {
 #[derive(Subcommand, Debug)]
 enum RingCommand {
     #[command(visible_aliases = ["info", "get"])]
-    Show(ShowArgs),
+    Show(RingShowArgs),
     Join(JoinArgs),
     Leave(LeaveArgs),
     Shutdown(ShutdownArgs),
@@ -45,14 +45,14 @@ enum RingCommand {
 
 /// Show the ring as the broker sees it
 ///
-/// The circle is what the broker's last roll call found; one goes round each second. `not round` are its own publications that
-/// have not come back yet, `kept` those of all members that a neighbour might need again.
+/// The circle is the result of the broker's last roll call; one goes round every second. `not round` counts its own
+/// publications that have not come back yet, `kept` the publications of all members that a neighbour might need again.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno ring show", "turno ring show --wait --json", "turno ring show --url turno://127.0.0.1:8103"],
     &[1, 5, 78, 124],
 ))]
-struct ShowArgs {
+struct RingShowArgs {
     /// Wait until the ring is whole, up to --timeout
     #[arg(long)]
     wait: bool,
@@ -60,8 +60,8 @@ struct ShowArgs {
 
 /// Join a ring at one of its members
 ///
-/// Returns when the broker is a member, or says why it is not. The broker must have a number: start it with --sid. Without
-/// a port it is 8000 plus the number of that member. If a broker with another number is there, nothing is joined.
+/// Returns when the broker is a member, or says why it is not. The broker must have been started with --sid. The
+/// default port is 8000 plus the sid of that member. If a broker with another sid answers there, nothing is joined.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno ring join 3@localhost", "turno ring join 3@10.0.0.7:9003", "turno ring join 3@localhost --json"],
@@ -73,9 +73,10 @@ struct JoinArgs {
     next: String,
 }
 
-/// Leave the ring; the broker goes on alone
+/// Leave the ring; the broker continues alone
 ///
-/// Returns when the broker has left. What it published has gone round by then, and what it had to pass on is passed on.
+/// Returns when the broker has left. By then its own publications have come round, and it has passed on those of
+/// others.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno ring leave", "turno ring leave --url turno://127.0.0.1:8103", "turno ring leave --json"],
@@ -132,7 +133,7 @@ fn tell<P: Into<Page>>(view: &RingView, invocation: &Invocation, text: impl FnOn
     Ok(0)
 }
 
-async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
+async fn show(args: &RingShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let client = connect::client(invocation).await?;
     let mut view = ask(&client, AdminCall::Ring {}, invocation).await?;
     let is_settled = |view: &RingView| view.why.is_none();
@@ -183,7 +184,7 @@ fn text(view: &RingView, invocation: &Invocation) -> Page {
     let rows: Vec<MemberView> = view.members.iter().chain(&view.lost).cloned().collect();
     if !rows.is_empty() {
         page.line("");
-        page.append(&table::render(&columns, &rows, clock));
+        page.append(&table::render(&columns, &rows, clock, None));
     }
     page
 }
@@ -305,7 +306,7 @@ async fn end_others(view: &RingView, invocation: &Invocation) -> Result<(), Fail
                 .why(why)
                 .fix("stop it with SIGTERM, or start all members with the same --ring-secret-file")
         };
-        // What a member says of itself is not proven: it must be on this machine, and be the one that is meant.
+        // A member's claims about itself are not proven: it must be on this machine, and be the one that is meant.
         let is_here = |address: SocketAddr| address.ip().is_loopback();
         let native = member.native.as_deref().unwrap_or_default();
         if !native.parse().is_ok_and(is_here) {

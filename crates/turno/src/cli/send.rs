@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use clap::Args;
-use turno_client::{Client, SendBuilder, Stored};
+use turno_client::{Client, Message, SendBuilder, Stored};
 use turno_proto::model::limits::DEDUP_ID_BYTES_MAX;
 use turno_proto::model::{Code, DedupId, DedupIdError, units};
 
 use super::Invocation;
-use super::compose::{self, MessageFlags, check_queue};
+use super::compose::{self, BodyArgs, MessageFlags, check_queue};
 use super::connect;
 use super::error::Failure;
 use super::global::Format;
@@ -21,20 +20,22 @@ use super::window::Window;
 /// Lines that may wait for the broker's answer.
 const IN_FLIGHT: usize = 256;
 
-/// What is left of a dedup id for the prefix: a dash and the longest number come after it.
+/// Bytes of a dedup id that are left for the prefix: a dash and the longest number come after it.
 const DEDUP_PREFIX_BYTES_MAX: usize = DEDUP_ID_BYTES_MAX - 1 - 20;
 
-/// Send a message one way; print its id and how safe it is
+/// Send a one-way message and print its id and durability
 ///
-/// It waits in the broker until a worker has done it. The answer tells the durability reached.
+/// The message waits in the broker until a worker has settled it. The answer names the durability that was reached:
+/// disk or memory.
 ///
 /// If the connection is lost before the answer, it is unknown whether the broker has the message. With a dedup id it is
-/// sent again, and the broker takes it once. The answer to one that the broker had already says `duplicate`.
+/// sent again, and the broker stores it once; the answer to a repeated one says `duplicate`.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
         "turno send emails hello",
         "turno send emails - < mail.txt",
+        "turno send emails --part to:you --part - < mail.txt",
         "turno send emails hello --priority 9 --ttl 1h",
         "turno send emails hello --dedup-id order-4711",
         "turno send emails --lines -o jsonl < addresses.txt",
@@ -46,9 +47,8 @@ pub(crate) struct SendArgs {
     /// The queue
     queue: String,
 
-    /// Message body; - or no argument reads standard input
-    #[arg(conflicts_with = "lines")]
-    body: Option<String>,
+    #[command(flatten)]
+    body: BodyArgs,
 
     #[command(flatten)]
     flags: MessageFlags,
@@ -58,7 +58,7 @@ pub(crate) struct SendArgs {
     ttl: Option<Duration>,
 
     /// Send each line of standard input as a message
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["body", "part"])]
     lines: bool,
 
     /// Deduplication id: the same id is accepted once within an hour (1 to 64 bytes)
@@ -89,14 +89,15 @@ fn line_id(prefix: &str, line: u64) -> String {
 
 pub(crate) fn run(args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
+    args.body.check(&args.flags.header)?;
     connect::block_on(async {
         let client = connect::caller(invocation).await?;
         if args.lines { many(&client, args, invocation).await } else { one(&client, args, invocation).await }
     })
 }
 
-fn send(client: &Client, args: &SendArgs, body: Bytes, dedup_id: Option<String>) -> SendBuilder {
-    let send = args.flags.send(client.send(&args.queue, body)).ttl(args.ttl);
+fn send(client: &Client, args: &SendArgs, message: Message, dedup_id: Option<String>) -> SendBuilder {
+    let send = args.flags.send(client.send(&args.queue, message)).ttl(args.ttl);
     match dedup_id {
         Some(id) => send.dedup_id(id),
         None => send,
@@ -114,8 +115,8 @@ async fn stored(send: SendBuilder, timeout: Duration) -> Result<Stored, Failure>
 }
 
 async fn one(client: &Client, args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let body = compose::body(args.body.as_deref(), &client.config()).await?;
-    let send = send(client, args, body, args.dedup_id.clone());
+    let message = args.body.message(&client.config()).await?;
+    let send = send(client, args, message, args.dedup_id.clone());
     let stored = stored(send, invocation.global.timeout());
     let (stored, drained) = connect::patiently(client, invocation, stored).await;
     let stored = stored.map_err(|failure| if drained { connect::drained(failure) } else { failure })?;
@@ -140,7 +141,7 @@ fn row(document: &StoredDocument) -> String {
 async fn many(client: &Client, args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let mut lines = read_lines(compose::body_bytes_max(&client.config()));
     let mut window = Window::new(IN_FLIGHT);
-    let mut tally = Tally::default();
+    let mut tally = SendTally::default();
     let (mut reading, mut read) = (true, 0);
     while reading && tally.failure.is_none() {
         tokio::select! {
@@ -148,7 +149,7 @@ async fn many(client: &Client, args: &SendArgs, invocation: &Invocation) -> Resu
                 Some(Ok(body)) => {
                     read += 1;
                     let dedup_id = args.dedup_prefix.as_deref().map(|prefix| line_id(prefix, read));
-                    window.begin(stored(send(client, args, body, dedup_id), invocation.global.timeout()));
+                    window.begin(stored(send(client, args, body.into(), dedup_id), invocation.global.timeout()));
                 }
                 Some(Err(failure)) => window.begin(std::future::ready(Err(failure))),
                 None => reading = false,
@@ -168,7 +169,7 @@ async fn many(client: &Client, args: &SendArgs, invocation: &Invocation) -> Resu
 
 /// How many lines ended, and how.
 #[derive(Default)]
-struct Tally {
+struct SendTally {
     stored: u64,
     /// Of these: those that the broker had already.
     duplicates: u64,
@@ -181,7 +182,7 @@ struct Tally {
     kept: Vec<Line>,
 }
 
-impl Tally {
+impl SendTally {
     fn take(&mut self, end: Result<Stored, Failure>, invocation: &Invocation) -> Result<(), Failure> {
         let line = self.stored + self.failed + 1;
         let (line, document) = match end {

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use tracing::{debug, warn};
-use turno_broker::config::{Config, Flag, Kind, Origin, Raw};
+use turno_broker::config::{Config, Flag, Origin, Raw, ValueKind};
 use turno_broker::{self as broker, Bound, Ended, Links, RingConfig};
 use turno_client::Address;
 use turno_proto::model::Code;
@@ -18,7 +18,7 @@ use turno_proto::native::Secret;
 
 pub(crate) use self::args::ServeArgs;
 use self::args::flags;
-use self::ring::Plan;
+use self::ring::RingPlan;
 use super::Invocation;
 use super::connect;
 use super::error::Failure;
@@ -34,9 +34,9 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
     let flags = flags(args);
     let config = invocation.config(&flags)?;
     let (place, finding) = match ring::plan(&config)? {
-        Plan::Nothing => (None, None),
-        Plan::Place(place) => (Some(*place), None),
-        Plan::Find(finding) => (None, Some(finding)),
+        RingPlan::Nothing => (None, None),
+        RingPlan::Place(place) => (Some(*place), None),
+        RingPlan::Find(finding) => (None, Some(finding)),
     };
     // Without its number this is not all, but what is wrong with it now would be wrong then.
     let settings = broker_settings(args, invocation, &config, place)?;
@@ -72,8 +72,10 @@ fn numbered(sid: Sid, flags: &[Flag], args: &ServeArgs, invocation: &Invocation)
     let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
     let config = invocation.config(&[flags, &[number]].concat())?;
     match ring::plan(&config)? {
-        Plan::Place(place) => broker_settings(args, invocation, &config, Some(RingConfig { found: true, ..*place })),
-        Plan::Nothing | Plan::Find(_) => unreachable!("a number was just given"),
+        RingPlan::Place(place) => {
+            broker_settings(args, invocation, &config, Some(RingConfig { found: true, ..*place }))
+        }
+        RingPlan::Nothing | RingPlan::Find(_) => unreachable!("a number was just given"),
     }
 }
 
@@ -106,7 +108,7 @@ fn secret(of: &str, set: Option<&Secret>, file: Option<&Path>) -> Result<Option<
     })?;
     // Most programs end a file with a new line.
     let secret = Secret::new(text.trim_ascii_end());
-    let expected = || format!("{} contains no valid secret: expected {}", path.display(), Kind::Secret.expected());
+    let expected = || format!("{} contains no valid secret: expected {}", path.display(), ValueKind::Secret.expected());
     secret.map(Some).ok_or_else(|| wrong(expected()).fix("write a longer one"))
 }
 
@@ -136,7 +138,7 @@ fn ready(bound: &Bound) -> Ready {
     }
 }
 
-/// What a new user types next. `tried`: where commands look first; a broker that is elsewhere is named.
+/// The next commands for a new user. `tried`: the address that commands use; a broker that is elsewhere is named.
 fn first_steps(bound: &Bound, tried: Option<&Address>) -> String {
     let tcp = bound.native.iter().map(|address| Address::Tcp(address.to_string()));
     let own: Vec<Address> = tcp.chain(bound.unix.clone().map(Address::Unix)).collect();
@@ -176,7 +178,7 @@ fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
     super::table::facts(&facts)
 }
 
-/// What did not end well is told; a quiet end is not.
+/// Reports a bad end; a good end is silent.
 fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
     let told = [
         (
@@ -189,7 +191,7 @@ fn farewell(ended: &Ended, logged: bool, invocation: &Invocation) -> u8 {
     ];
     for (number, one, many) in told.into_iter().filter(|(number, ..)| *number > 0) {
         match logged {
-            true => warn!(count = number, "{many}"),
+            true => warn!(count = number, "shutdown: {many}"),
             false => invocation.output.note(&count(number, one, many)),
         }
     }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// Bytes go out as they are from these files alone: for what the user asked to have, for our own scripts and pages, and
-    /// for drawings in colours. Anyone who adds one says here why.
+    /// for drawings in colours. Each entry says why.
     #[test]
     fn only_these_files_write_bytes_as_they_are() {
         let doors = [

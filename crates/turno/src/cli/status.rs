@@ -18,7 +18,7 @@ use super::time::short;
 use super::words::{count, counted, one_line};
 use super::zmq;
 
-/// Show the broker as a whole
+/// Show the state of the broker
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno status", "turno status --json", "turno status --url turno://10.0.0.7:7460"],

@@ -22,14 +22,14 @@ use super::words::count;
 /// Events that wait to be printed. More: they wait in the client, and at last the oldest of them go.
 const PRINTING: usize = 8;
 
-/// How long what is being printed is waited for after a signal: anyone who should take it may be stuck.
+/// How long to wait for the printer after a signal: the reader of its output may be stuck.
 const LAST_PRINTING: Duration = Duration::from_secs(1);
 
-/// Listen to topics and print each event as it comes
+/// Subscribe to topics and print each event
 ///
-/// One event a line: the topic, a space, the body. In a filter * stands for one segment of a topic, > as the last one
-/// for the rest. An event is printed once, however many of the filters match. What is published while the connection is lost
-/// is missed, and so is what comes faster than it can be printed; both are told on stderr.
+/// Prints one event per line: the topic, a space, the body. In a filter, * stands for one segment of a topic, and a
+/// final > for one or more. An event is printed once, even if several filters match. Events are missed while the
+/// connection is lost, and when they arrive faster than they can be printed; both are reported on stderr.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &SubArgs, invocation: &Invocation) -> Result<u8, Failure
         let filters: Vec<String> = args.filters.iter().map(|filter| format!("{filter}{more}")).collect();
         invocation.output.note(&format!("subscribed to {}", filters.join(", ")));
         let mut listener =
-            Listener { args, invocation, printer: Printer::start(), heard: 0, dropped: 0, kept: Vec::new() };
+            Listener { args, invocation, printer: EventPrinter::start(), heard: 0, dropped: 0, kept: Vec::new() };
         let end = listener.listen(&mut subscription, &mut signals).await;
         listener.finish(end, &mut signals).await
     })
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &SubArgs, invocation: &Invocation) -> Result<u8, Failure
 struct Listener<'a> {
     args: &'a SubArgs,
     invocation: &'a Invocation,
-    printer: Printer,
+    printer: EventPrinter,
     heard: u64,
     dropped: u64,
     /// Kept only where all of them go into one document.
@@ -145,7 +145,7 @@ impl Listener<'_> {
 
     /// All that was heard is printed, also if the end is a bad one.
     async fn finish(self, end: Result<u8, Failure>, signals: &mut Signals) -> Result<u8, Failure> {
-        let Self { invocation, printer: Printer { lines, ended }, dropped, kept, .. } = self;
+        let Self { invocation, printer: EventPrinter { lines, ended }, dropped, kept, .. } = self;
         drop(lines);
         let signalled = matches!(end, Ok(130 | 143));
         tokio::select! {
@@ -176,12 +176,12 @@ fn lost() -> Failure {
 }
 
 /// Prints on a thread of its own: the connection lives while nobody takes what is printed.
-struct Printer {
+struct EventPrinter {
     lines: mpsc::Sender<Vec<u8>>,
     ended: oneshot::Receiver<Result<(), Failure>>,
 }
 
-impl Printer {
+impl EventPrinter {
     fn start() -> Self {
         let (lines, mut told) = mpsc::channel::<Vec<u8>>(PRINTING);
         let (tell, ended) = oneshot::channel();

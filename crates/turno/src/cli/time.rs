@@ -22,7 +22,7 @@ pub(crate) enum TimeStyle {
     Unix,
 }
 
-/// What moments are compared with: the moment of the question, since a command may wait.
+/// The time that moments are compared with: that of the question, since a command may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     /// A moment that stands still, for tests.

@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// Filters that fit into one call, whose values are limited.
 const FILTERS_A_CALL: usize = limits::MAP_VALUES_MAX / 2;
 
-/// Look at topics and who listens; subscribers that fetch
+/// List topics and subscribers; fetch events later
 #[derive(Args, Debug)]
 pub(crate) struct TopicArgs {
     #[command(subcommand)]
@@ -35,17 +35,17 @@ pub(crate) struct TopicArgs {
 #[derive(Subcommand, Debug)]
 enum TopicCommand {
     #[command(visible_alias = "list")]
-    Ls(LsArgs),
+    Ls(TopicLsArgs),
     Subscribers(SubscribersArgs),
     Create(CreateArgs),
     Recv(RecvArgs),
     Destroy(DestroyArgs),
 }
 
-/// List topics that something was published about lately
+/// List the most recently used topics
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno topic ls", "turno topic ls --json"], &[1, 5, 78, 124]))]
-struct LsArgs {
+struct TopicLsArgs {
     /// List at most N; --after TOPIC continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
@@ -55,7 +55,7 @@ struct LsArgs {
     after: Option<String>,
 }
 
-/// List who listens, to one topic or to anything
+/// List the subscribers of one topic or of all topics
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno topic subscribers", "turno topic subscribers news.sport -o wide"],
@@ -66,12 +66,12 @@ struct SubscribersArgs {
     topic: Option<String>,
 }
 
-/// Make a subscriber that fetches its events, or give it more filters
+/// Create a subscriber that fetches its events, or add filters to it
 ///
-/// It needs no connection: what is published for it waits in the broker until `turno topic recv`, up to 10,000 events or 8
-/// MiB; then the oldest go. It lives until `turno topic destroy`, or until the broker ends.
+/// It needs no connection: its events wait in the broker until `turno topic recv`, up to 10,000 events or 8 MiB; then
+/// the oldest are dropped. It exists until `turno topic destroy`, or until the broker ends.
 #[derive(Args, Debug)]
-#[command(after_long_help = help::notes(&["turno topic create desk-7 'news.*' weather"], &[1, 5, 78, 124]))]
+#[command(after_long_help = help::notes(&["turno topic create shop-7 'news.*' weather"], &[1, 5, 78, 124]))]
 struct CreateArgs {
     /// Subscriber id
     id: String,
@@ -81,12 +81,12 @@ struct CreateArgs {
     filters: Vec<String>,
 }
 
-/// Fetch what waits for a subscriber, the oldest first
+/// Fetch the waiting events of a subscriber, oldest first
 ///
-/// What was printed is gone from the broker. If there is nothing, that is said, and the exit status is 4.
+/// Printed events are removed from the broker. If no event waits, the exit status is 4.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
-    &["turno topic recv desk-7", "turno topic recv desk-7 -n 1 --wait --timeout 1m", "turno topic recv desk-7 --json"],
+    &["turno topic recv shop-7", "turno topic recv shop-7 -n 1 --wait --timeout 1m", "turno topic recv shop-7 --json"],
     &[1, 3, 4, 5, 78, 124],
 ))]
 struct RecvArgs {
@@ -102,9 +102,9 @@ struct RecvArgs {
     wait: bool,
 }
 
-/// End a subscriber that fetches, with all that waits for it
+/// Remove a subscriber and its waiting events
 #[derive(Args, Debug)]
-#[command(after_long_help = help::notes(&["turno topic destroy desk-7"], &[1, 4, 5, 78, 124]))]
+#[command(after_long_help = help::notes(&["turno topic destroy shop-7"], &[1, 4, 5, 78, 124]))]
 struct DestroyArgs {
     /// Subscriber id
     id: String,
@@ -126,7 +126,7 @@ async fn ask(client: &Client, call: AdminCall, invocation: &Invocation) -> Resul
     connect::admin(client, call, invocation.global.timeout()).await
 }
 
-async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
+async fn list(args: &TopicLsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     if let Some(after) = &args.after {
         check_topic(after)?;
     }
@@ -219,7 +219,7 @@ fn bad_id(failure: Failure, id: &str) -> Failure {
     match failure.code() {
         Code::BadName => Failure::new(Code::BadName, format!("invalid subscriber id {id:?}"))
             .why(format!("an id has 1 to {} bytes and no white space", limits::FETCHER_ID_BYTES_MAX))
-            .fix("choose one like desk-7"),
+            .fix("choose one like shop-7"),
         _ => failure,
     }
 }
@@ -233,7 +233,7 @@ fn nobody(failure: Failure, id: &str) -> Failure {
     }
 }
 
-/// What was fetched so far.
+/// The events that were fetched so far.
 #[derive(Default)]
 struct Fetched {
     printed: u64,
@@ -255,7 +255,7 @@ async fn recv(args: &RecvArgs, invocation: &Invocation) -> Result<u8, Failure> {
                 .why("no published event matched its filters")
                 .fix("wait longer with --timeout; `turno topic subscribers` shows the filters"));
         }
-        // What was fetched is gone from the broker, and so it is shown, whatever came then.
+        // Fetched events are removed from the broker, so they are shown, even if an error follows.
         end => end.map_err(|failure| failure.exit_with(3)),
     };
     if invocation.output.format() == Format::Json {

@@ -43,8 +43,8 @@ const START: &str = "To start: `turno serve`, then `turno work hello --echo` and
     arg_required_else_help = true,
     subcommand_required = true,
     max_term_width = 110,
-    after_help = START,
-    after_long_help = format!("{}\n{START}", help::global_options())
+    after_help = format!("{START}\n\n{}", help::short("")),
+    after_long_help = format!("{START}\n\n{}", help::global_options())
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -86,12 +86,14 @@ pub(crate) enum Command {
 
 /// The definition, also for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().mut_subcommands(with_short_note)
+    Cli::command().mut_subcommands(with_short_end)
 }
 
-/// Every command ends its short help with the way to the long one.
-fn with_short_note(command: clap::Command) -> clap::Command {
-    command.after_help(help::SHORT_NOTE).mut_subcommands(with_short_note)
+/// Every command ends its short help with the first examples of its long one. A group of commands, which has none, ends
+/// its long help with the global options.
+fn with_short_end(command: clap::Command) -> clap::Command {
+    let long = command.get_after_long_help().map_or_else(help::global_options, ToString::to_string);
+    command.after_help(help::short(&long)).after_long_help(long).mut_subcommands(with_short_end)
 }
 
 /// Parses the command line.
@@ -103,6 +105,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::width;
 
     fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
         let mut subs = command.get_subcommands().filter(|sub| sub.get_name() != "help").peekable();
@@ -220,6 +223,42 @@ mod tests {
             for argument in leaf.get_arguments().filter(|argument| !argument.is_hide_set()) {
                 assert!(argument.get_help().is_some(), "{path} {} has no help", argument.get_id());
             }
+        }
+    }
+
+    /// Every command with its path, groups too.
+    fn all(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
+        found.push((path.to_owned(), command.clone()));
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            all(sub, &format!("{path} {}", sub.get_name()), found);
+        }
+    }
+
+    /// A short help is one screen: examples before the global options, and those by name only. The long one has everything.
+    #[test]
+    fn every_short_help_fits_one_screen_and_every_long_one_is_complete() {
+        const SCREEN: (usize, usize) = (80, 50);
+        let mut root = command().term_width(SCREEN.0);
+        root.build();
+        let mut commands = Vec::new();
+        all(&root, "turno", &mut commands);
+        assert!(commands.len() > LEAVES.len());
+        for (path, mut command) in commands {
+            let short = command.render_help().to_string();
+            let lines = short.lines().count();
+            assert!(lines <= SCREEN.1, "{path} -h has {lines} lines:\n{short}");
+            let wide = short.lines().find(|line| width::of(line) > SCREEN.0);
+            assert_eq!(wide, None, "{path} -h");
+            let (before, globals) = short.split_once(help::GLOBAL_OPTIONS).expect("the global options");
+            assert!(globals.lines().count() <= 6 && globals.contains("--help"), "{path}: {globals}");
+            let is_leaf = command.get_subcommands().next().is_none();
+            assert_eq!(before.contains(&format!("{}\n  ", help::EXAMPLES)), is_leaf, "{path}: {short}");
+            let long = command.render_long_help().to_string();
+            let flags = command.get_arguments().filter_map(|argument| argument.get_long());
+            for flag in flags.filter(|flag| *flag != "version") {
+                assert!(long.contains(&format!("--{flag}")), "{path} --help has no --{flag}");
+            }
+            assert!(long.contains(&format!("{}\n  ", help::GLOBAL_OPTIONS)), "{path}: {long}");
         }
     }
 

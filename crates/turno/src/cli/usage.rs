@@ -1,4 +1,4 @@
-//! What was typed makes no sense, or asks for help.
+//! Wrong usage, and requests for help.
 
 use std::ffi::OsString;
 use std::io::Write as _;

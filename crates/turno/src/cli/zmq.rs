@@ -14,7 +14,7 @@ use super::shown::Page;
 use super::table;
 use super::words::one_line;
 
-/// Look at the endpoints for ZeroMQ programs
+/// List and show the endpoints for ZeroMQ programs
 #[derive(Args, Debug)]
 pub(crate) struct ZmqArgs {
     #[command(subcommand)]
@@ -24,24 +24,24 @@ pub(crate) struct ZmqArgs {
 #[derive(Subcommand, Debug)]
 enum ZmqCommand {
     #[command(visible_alias = "list")]
-    Ls(LsArgs),
+    Ls(ZmqLsArgs),
     #[command(visible_aliases = ["info", "get"])]
-    Show(ShowArgs),
+    Show(ZmqShowArgs),
 }
 
-/// List the endpoints, with what was counted there
+/// List the endpoints and their counters
 ///
-/// `withheld` are answers to requests that failed: a plain socket has no place for an error, unless the endpoint names a frame
-/// for it.
+/// WITHHELD (-o wide) counts answers to failed requests: a plain socket has no place for an error, unless the endpoint
+/// names a frame for it.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno zmq ls", "turno zmq ls -o wide", "turno zmq ls --json"], &[1, 5, 78, 124]))]
-struct LsArgs {}
+struct ZmqLsArgs {}
 
 /// Show one endpoint with its peers
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno zmq show default", "turno zmq show default --json"], &[1, 4, 5, 78, 124]))]
-struct ShowArgs {
-    /// Its name or its address
+struct ZmqShowArgs {
+    /// Name or address of the endpoint
     #[arg(value_name = "NAME|ADDR")]
     endpoint: String,
 }
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ZmqArgs, invocation: &Invocation) -> Result<u8, Failure
     })
 }
 
-/// What the broker says of its endpoints.
+/// Asks the broker for views of its endpoints.
 pub(crate) async fn ask(client: &Client, invocation: &Invocation) -> Result<Vec<EndpointView>, Failure> {
     match connect::admin(client, AdminCall::ZmqLs {}, invocation.global.timeout()).await? {
         AdminAnswer::ZmqEndpoints { endpoints } => Ok(endpoints),
@@ -68,7 +68,9 @@ pub(crate) async fn ask(client: &Client, invocation: &Invocation) -> Result<Vec<
 fn list(endpoints: &[EndpointView], invocation: &Invocation) -> Result<u8, Failure> {
     invocation.output.rows(&ZmqListDocument { endpoints, next: None }, endpoints)?;
     if endpoints.is_empty() {
-        invocation.output.hint("no ZeroMQ program can connect; try: turno serve --zmq-listen 127.0.0.1:7461");
+        invocation
+            .output
+            .hint("this broker has no ZeroMQ endpoint; restart it with: turno serve --zmq-listen 127.0.0.1:7461");
     }
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! What a worker says of a disk that fails, as the status of a task; and the way to that disk.
+//! Disk errors of a worker, as the status of a task; and access to that disk.
 
 use std::io;
 use std::path::Path;

@@ -14,7 +14,7 @@ use turno_proto::native::{Config, Frame, decode, encode, split};
 /// Far beyond what a loaded machine needs, so that hitting it is a failure.
 const LONG: Duration = Duration::from_secs(120);
 
-/// What is done with a call.
+/// The reaction to a call.
 pub(super) enum Act {
     Answer(AdminAnswer),
     Refuse(Code),

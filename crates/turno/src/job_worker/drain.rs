@@ -11,7 +11,7 @@ const LAST_WORDS_NOW: Duration = Duration::from_secs(2);
 
 /// Why a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum JobWorkerEnd {
     /// It was asked to, and had time for it.
     Asked,
     /// The broker asked for it.
@@ -25,18 +25,18 @@ pub(crate) enum End {
     Cut(u8),
     /// Its worker of queues cannot go on.
     Queues(turno_client::Error),
-    /// Who answers at the foreman's place is no foreman.
+    /// The peer at the foreman's address is no foreman.
     NotGreeted(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum DrainPhase {
     Works,
-    /// What runs may finish until then.
+    /// Running tasks may finish until then.
     Drains {
         until: Option<Instant>,
     },
-    /// What ran is told to end; the last words may take until then.
+    /// Running tasks are told to end; their last reports may take until then.
     Cuts {
         until: Instant,
     },
@@ -45,15 +45,15 @@ enum Phase {
 /// Where a worker is on its way to its end.
 #[derive(Debug)]
 pub(crate) struct Drain {
-    phase: Phase,
-    end: End,
+    phase: DrainPhase,
+    end: JobWorkerEnd,
 }
 
-/// What is due.
+/// A step that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
-    /// What runs has had its time.
+    /// Running tasks have had their time.
     Cut,
     /// Nothing is waited for any more.
     Leave,
@@ -61,54 +61,54 @@ pub(crate) enum Due {
 
 impl Drain {
     pub(crate) const fn new() -> Self {
-        Self { phase: Phase::Works, end: End::Asked }
+        Self { phase: DrainPhase::Works, end: JobWorkerEnd::Asked }
     }
 
     pub(crate) fn works(&self) -> bool {
-        self.phase == Phase::Works
+        self.phase == DrainPhase::Works
     }
 
     /// Takes nothing new from now on. Returns whether that is news.
-    pub(crate) fn begin(&mut self, now: Instant, end: End, within: Option<Duration>) -> bool {
+    pub(crate) fn begin(&mut self, now: Instant, end: JobWorkerEnd, within: Option<Duration>) -> bool {
         let is_news = self.works();
         if is_news {
             let until = within.and_then(|within| now.checked_add(within));
-            (self.phase, self.end) = (Phase::Drains { until }, end);
+            (self.phase, self.end) = (DrainPhase::Drains { until }, end);
         }
         is_news
     }
 
-    /// What runs is ended.
+    /// Ends the running tasks.
     pub(crate) fn cut(&mut self, now: Instant) {
-        self.phase = Phase::Cuts { until: now + LAST_WORDS };
+        self.phase = DrainPhase::Cuts { until: now + LAST_WORDS };
     }
 
     /// The same, at once.
-    pub(crate) fn cut_now(&mut self, now: Instant, end: End) {
-        (self.phase, self.end) = (Phase::Cuts { until: now + LAST_WORDS_NOW }, end);
+    pub(crate) fn cut_now(&mut self, now: Instant, end: JobWorkerEnd) {
+        (self.phase, self.end) = (DrainPhase::Cuts { until: now + LAST_WORDS_NOW }, end);
     }
 
     pub(crate) const fn at(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Works => None,
-            Phase::Drains { until } => until,
-            Phase::Cuts { until } => Some(until),
+            DrainPhase::Works => None,
+            DrainPhase::Drains { until } => until,
+            DrainPhase::Cuts { until } => Some(until),
         }
     }
 
     pub(crate) fn due(&self, now: Instant) -> Due {
         match self.phase {
-            Phase::Drains { until: Some(until) } if until <= now => Due::Cut,
-            Phase::Cuts { until } if until <= now => Due::Leave,
+            DrainPhase::Drains { until: Some(until) } if until <= now => Due::Cut,
+            DrainPhase::Cuts { until } if until <= now => Due::Leave,
             _ => Due::Nothing,
         }
     }
 
-    pub(crate) const fn reason(&self) -> &End {
+    pub(crate) const fn reason(&self) -> &JobWorkerEnd {
         &self.end
     }
 
-    pub(crate) fn end(self) -> End {
+    pub(crate) fn end(self) -> JobWorkerEnd {
         self.end
     }
 }
@@ -122,23 +122,23 @@ mod tests {
         let now = Instant::now();
         let mut drain = Drain::new();
         assert_eq!((drain.at(), drain.due(now)), (None, Due::Nothing));
-        assert!(drain.begin(now, End::Idle, Some(Duration::from_secs(10))));
-        assert!(!drain.begin(now, End::Asked, None), "the first reason counts");
+        assert!(drain.begin(now, JobWorkerEnd::Idle, Some(Duration::from_secs(10))));
+        assert!(!drain.begin(now, JobWorkerEnd::Asked, None), "the first reason counts");
         assert_eq!(drain.due(now), Due::Nothing);
         let later = now + Duration::from_secs(10);
         assert_eq!((drain.at(), drain.due(later)), (Some(later), Due::Cut));
         drain.cut(later);
         assert_eq!(drain.due(later), Due::Nothing);
-        assert_eq!((drain.due(later + LAST_WORDS), drain.end()), (Due::Leave, End::Idle));
+        assert_eq!((drain.due(later + LAST_WORDS), drain.end()), (Due::Leave, JobWorkerEnd::Idle));
     }
 
     #[test]
     fn a_second_word_counts_more_than_the_first() {
         let mut drain = Drain::new();
-        drain.begin(Instant::now(), End::Asked, None);
+        drain.begin(Instant::now(), JobWorkerEnd::Asked, None);
         let later = Instant::now() + Duration::from_secs(1_000_000);
         assert_eq!(drain.due(later), Due::Nothing, "without a limit it takes as long as it takes");
-        drain.cut_now(later, End::Cut(143));
-        assert_eq!((drain.due(later + LAST_WORDS_NOW), drain.end()), (Due::Leave, End::Cut(143)));
+        drain.cut_now(later, JobWorkerEnd::Cut(143));
+        assert_eq!((drain.due(later + LAST_WORDS_NOW), drain.end()), (Due::Leave, JobWorkerEnd::Cut(143)));
     }
 }

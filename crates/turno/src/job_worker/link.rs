@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use turno_client::{Address, AdminAnswer, AdminCall, Client, ConnectAttempt, Error, ErrorKind, Options};
 use turno_proto::model::Code;
-use turno_proto::model::limits::{HAND_DIAL_MS, HAND_REDIAL_MS_MAX, HAND_REDIAL_MS_MIN};
+use turno_proto::model::limits::{JOB_WORKER_DIAL_MS, JOB_WORKER_REDIAL_MS_MAX, JOB_WORKER_REDIAL_MS_MIN};
 
 use turno_broker::keepalive::keep_alive;
 
@@ -32,7 +32,7 @@ pub(crate) enum Finder {
 
 /// Where the foreman was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ForemanPlace {
     pub(crate) foreman: String,
     /// The broker that told, if one was asked.
     pub(crate) broker: Option<Address>,
@@ -51,13 +51,13 @@ pub(crate) enum NoWay {
 
 impl Finder {
     /// Finds the foreman and connects to it.
-    async fn dial(self) -> Result<(TcpStream, Place), NoWay> {
+    async fn dial(self) -> Result<(TcpStream, ForemanPlace), NoWay> {
         let place = match self {
-            Self::At(foreman) => Place { foreman, broker: None },
+            Self::At(foreman) => ForemanPlace { foreman, broker: None },
             Self::Ask(options) => ask(&options).await?,
         };
         let unreachable = |why: String| NoWay::Unreachable { place: place.foreman.clone(), why };
-        let dialled = timeout(Duration::from_millis(HAND_DIAL_MS), TcpStream::connect(&place.foreman)).await;
+        let dialled = timeout(Duration::from_millis(JOB_WORKER_DIAL_MS), TcpStream::connect(&place.foreman)).await;
         let stream = dialled
             .map_err(|_| unreachable("it does not answer".to_owned()))?
             .and_then(|stream| stream.set_nodelay(true).and_then(|()| keep_alive(&stream)).map(|()| stream))
@@ -67,10 +67,10 @@ impl Finder {
 }
 
 /// Asks the brokers in turn where their foreman is; the first that answers counts.
-pub(crate) async fn ask(options: &Options) -> Result<Place, NoWay> {
+pub(crate) async fn ask(options: &Options) -> Result<ForemanPlace, NoWay> {
     let mut tried = Vec::new();
     for address in options.addresses() {
-        let asked = timeout(Duration::from_millis(HAND_DIAL_MS), async {
+        let asked = timeout(Duration::from_millis(JOB_WORKER_DIAL_MS), async {
             let client =
                 Client::connect(Options::new([address.clone()]).program(PROGRAM).stay_while_draining()).await?;
             client.admin_call(AdminCall::Status).await
@@ -80,7 +80,7 @@ pub(crate) async fn ask(options: &Options) -> Result<Place, NoWay> {
                 let bound = broker.foreman.as_deref().and_then(|foreman| foreman.parse().ok());
                 let foreman = bound.map(|bound| seen_from(address, bound));
                 let foreman = foreman.ok_or_else(|| NoWay::NoForeman(address.clone()))?;
-                return Ok(Place { foreman, broker: Some(address.clone()) });
+                return Ok(ForemanPlace { foreman, broker: Some(address.clone()) });
             }
             Ok(_) => return Err(NoWay::NoForeman(address.clone())),
             Err(error) if error.kind() == ErrorKind::CannotConnect => tried.extend_from_slice(error.attempts()),
@@ -90,7 +90,7 @@ pub(crate) async fn ask(options: &Options) -> Result<Place, NoWay> {
     Err(Error::cannot_connect(tried).into())
 }
 
-/// What is bound to an address of the broker's own host is reached at the host by which the broker is.
+/// A listener at an address of the broker's own host is reached at the host of the broker's address.
 fn seen_from(broker: &Address, bound: std::net::SocketAddr) -> String {
     let is_own = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
     match broker {
@@ -103,19 +103,19 @@ fn seen_from(broker: &Address, bound: std::net::SocketAddr) -> String {
     }
 }
 
-type Dial = Pin<Box<dyn Future<Output = Result<(TcpStream, Place), NoWay>> + Send>>;
+type Dial = Pin<Box<dyn Future<Output = Result<(TcpStream, ForemanPlace), NoWay>> + Send>>;
 
-enum State {
+enum ForemanLinkState {
     Rests { until: Instant },
     Dials(Dial),
     Open(TcpStream),
 }
 
-/// What happened to the link.
+/// An event of the link.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
     /// There is a connection.
-    Open { place: Place },
+    Open { place: ForemanPlace },
     /// Bytes came; they are in [`Link::bytes`].
     Bytes,
     /// The connection is lost.
@@ -127,7 +127,7 @@ pub(crate) enum LinkEvent {
 /// The link.
 pub(crate) struct Link {
     finder: Finder,
-    state: State,
+    state: ForemanLinkState,
     /// The next rest.
     rest: Duration,
     bytes: Vec<u8>,
@@ -136,17 +136,17 @@ pub(crate) struct Link {
 
 impl Link {
     /// Connects for the first time.
-    pub(crate) async fn open(finder: Finder) -> Result<(Self, Place), NoWay> {
+    pub(crate) async fn open(finder: Finder) -> Result<(Self, ForemanPlace), NoWay> {
         let (stream, place) = finder.clone().dial().await?;
-        let rest = Duration::from_millis(HAND_REDIAL_MS_MIN);
-        Ok((Self { finder, state: State::Open(stream), rest, bytes: Vec::new(), out: Vec::new() }, place))
+        let rest = Duration::from_millis(JOB_WORKER_REDIAL_MS_MIN);
+        Ok((Self { finder, state: ForemanLinkState::Open(stream), rest, bytes: Vec::new(), out: Vec::new() }, place))
     }
 
     pub(crate) const fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(_))
+        matches!(self.state, ForemanLinkState::Open(_))
     }
 
-    /// What came and was not used.
+    /// Received bytes that were not used.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -155,14 +155,14 @@ impl Link {
         self.bytes.drain(..count.min(self.bytes.len()));
     }
 
-    /// What is to be written, in order.
+    /// The bytes to write, in order.
     pub(crate) const fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
     /// The foreman is content: the next time it is tried again soon.
     pub(crate) const fn greeted(&mut self) {
-        self.rest = Duration::from_millis(HAND_REDIAL_MS_MIN);
+        self.rest = Duration::from_millis(JOB_WORKER_REDIAL_MS_MIN);
     }
 
     /// Closes the connection; the next is dialled after a rest.
@@ -171,13 +171,13 @@ impl Link {
         self.out.clear();
         let half = self.rest / 2;
         let until = Instant::now() + half + half.mul_f64(chance());
-        self.state = State::Rests { until };
-        self.rest = (self.rest * 2).min(Duration::from_millis(HAND_REDIAL_MS_MAX));
+        self.state = ForemanLinkState::Rests { until };
+        self.rest = (self.rest * 2).min(Duration::from_millis(JOB_WORKER_REDIAL_MS_MAX));
     }
 
     /// Writes what there is; may be dropped at any time. `Ok` when all is written.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        while let State::Open(stream) = &self.state
+        while let ForemanLinkState::Open(stream) = &self.state
             && !self.out.is_empty()
         {
             stream.writable().await?;
@@ -193,14 +193,14 @@ impl Link {
     pub(crate) async fn next(&mut self) -> LinkEvent {
         loop {
             match &mut self.state {
-                State::Rests { until } => {
+                ForemanLinkState::Rests { until } => {
                     sleep_until(*until).await;
-                    self.state = State::Dials(Box::pin(self.finder.clone().dial()));
+                    self.state = ForemanLinkState::Dials(Box::pin(self.finder.clone().dial()));
                 }
-                State::Dials(dial) => {
+                ForemanLinkState::Dials(dial) => {
                     return match dial.as_mut().await {
                         Ok((stream, place)) => {
-                            self.state = State::Open(stream);
+                            self.state = ForemanLinkState::Open(stream);
                             LinkEvent::Open { place }
                         }
                         Err(error) => {
@@ -209,7 +209,7 @@ impl Link {
                         }
                     };
                 }
-                State::Open(stream) => match turn(stream, &mut self.bytes, &mut self.out).await {
+                ForemanLinkState::Open(stream) => match turn(stream, &mut self.bytes, &mut self.out).await {
                     Ok(true) => return LinkEvent::Bytes,
                     Ok(false) => {}
                     Err(error) => {

@@ -26,32 +26,32 @@ use tokio::time::Instant;
 use tracing::{debug, info};
 use turno_broker::files::need_files;
 use turno_client::{Options, StopMode, WorkerEnd, WorkerHandle};
-use turno_proto::foreman::{Settings as ForemanSettings, TooManyProcs, Worker, WorkerEvent};
+use turno_proto::foreman::{ForemanSettings, TooManyProcs, Worker, WorkerEvent};
 use turno_proto::model::Mono;
 use turno_proto::model::limits::FOREMAN_HELLO_MS;
 
 use self::drain::{Drain, Due};
 use self::files::Files;
 use self::guard::Guard;
-use self::link::{Finder, Link, LinkEvent, NoWay, Place};
+use self::link::{Finder, ForemanPlace, Link, LinkEvent, NoWay};
 use self::outbox::Outbox;
 use self::queues::Queues;
 use self::scratch::Scratch;
 use self::task::Kit;
-use self::tasks::Tasks;
+use self::tasks::RunningTasks;
 use crate::process::at;
 
-pub(crate) use self::drain::End;
+pub(crate) use self::drain::JobWorkerEnd;
 
 /// Files that a task keeps open here: its pipes, its process, and some for files of its own.
 const FILES_PER_TASK: u64 = 8;
 
-/// What a job worker is told once.
+/// Settings of a job worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// For people.
     pub(crate) name: String,
-    /// What the broker knows it by over all its connections.
+    /// The id of the worker, the same over all its connections.
     pub(crate) id: String,
     pub(crate) slots: u16,
     pub(crate) labels: BTreeMap<String, String>,
@@ -88,18 +88,18 @@ pub(crate) enum Ask {
     InputEnded,
 }
 
-/// What becomes of a job worker, for people.
+/// A report about a job worker, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum WorkerReport {
     /// The foreman knows it.
-    Registered { place: Place, again: bool },
+    Registered { place: ForemanPlace, again: bool },
     /// The connection is gone, with so many tasks running.
     Lost { reason: String, tasks: usize },
     /// The foreman is out of reach.
     NoWay(String),
     /// It takes nothing new; so much runs.
-    Drains { end: End, tasks: usize, messages: usize, within: Option<Duration> },
-    /// What ran is given back.
+    Drains { end: JobWorkerEnd, tasks: usize, messages: usize, within: Option<Duration> },
+    /// Running tasks are given back.
     Cuts { tasks: usize },
     /// The broker gave it fewer slots.
     Shrunk { slots: u16 },
@@ -114,10 +114,10 @@ pub(crate) struct JobWorker {
     settings: Settings,
     end: Worker,
     link: Link,
-    place: Place,
+    place: ForemanPlace,
     kit: Kit,
     scratch: Arc<Scratch>,
-    tasks: Tasks,
+    tasks: RunningTasks,
     queues: Queues,
     drain: Drain,
     began: Instant,
@@ -127,7 +127,7 @@ pub(crate) struct JobWorker {
     idle_since: Instant,
     /// The foreman has said that nothing more will come.
     exited: bool,
-    said: Vec<Said>,
+    said: Vec<WorkerReport>,
 }
 
 impl JobWorker {
@@ -152,7 +152,7 @@ impl JobWorker {
             place,
             kit,
             scratch,
-            tasks: Tasks::default(),
+            tasks: RunningTasks::default(),
             queues: Queues::new(None),
             drain: Drain::new(),
             began: now,
@@ -169,8 +169,8 @@ impl JobWorker {
         mut self,
         queues: Option<Arc<WorkerHandle>>,
         mut ask: impl AsyncFnMut() -> Ask,
-        mut tell: impl FnMut(&Said) -> Result<(), E>,
-    ) -> Result<End, E> {
+        mut tell: impl FnMut(&WorkerReport) -> Result<(), E>,
+    ) -> Result<JobWorkerEnd, E> {
         self.queues = Queues::new(queues);
         while !self.is_over() {
             let due = self.due();
@@ -228,11 +228,11 @@ impl JobWorker {
             if self.queues.in_flight() > 0 {
                 self.idle_since = now;
             } else {
-                self.drain(End::Idle, Some(self.settings.drain_timeout));
+                self.drain(JobWorkerEnd::Idle, Some(self.settings.drain_timeout));
             }
         }
         if self.drain.due(now) == Due::Cut {
-            self.say(Said::Cuts { tasks: self.tasks.len() });
+            self.say(WorkerReport::Cuts { tasks: self.tasks.len() });
             self.tasks.give_back(false);
             self.drain.cut(now);
         }
@@ -241,25 +241,25 @@ impl JobWorker {
     fn asked(&mut self, ask: Ask) {
         match ask {
             Ask::Signal(exit) if !self.drain.works() => {
-                self.say(Said::Cuts { tasks: self.tasks.len() + self.queues.in_flight() });
-                self.cut_now(End::Cut(exit));
+                self.say(WorkerReport::Cuts { tasks: self.tasks.len() + self.queues.in_flight() });
+                self.cut_now(JobWorkerEnd::Cut(exit));
             }
-            Ask::Signal(_) | Ask::InputEnded => self.drain(End::Asked, Some(self.settings.drain_timeout)),
+            Ask::Signal(_) | Ask::InputEnded => self.drain(JobWorkerEnd::Asked, Some(self.settings.drain_timeout)),
         }
     }
 
     /// Takes nothing new, finishes what runs, and ends.
-    fn drain(&mut self, end: End, within: Option<Duration>) {
+    fn drain(&mut self, end: JobWorkerEnd, within: Option<Duration>) {
         if !self.drain.begin(Instant::now(), end.clone(), within) {
             return;
         }
         let (tasks, messages) = (self.tasks.len(), self.queues.in_flight());
-        self.say(Said::Drains { end, tasks, messages, within });
+        self.say(WorkerReport::Drains { end, tasks, messages, within });
         self.end.shrink(self.now(), 0);
         self.queues.stop(within.unwrap_or(Duration::MAX));
     }
 
-    fn cut_now(&mut self, end: End) {
+    fn cut_now(&mut self, end: JobWorkerEnd) {
         self.drain.cut_now(Instant::now(), end);
         self.end.shrink(self.now(), 0);
         self.tasks.give_back(true);
@@ -268,9 +268,9 @@ impl JobWorker {
 
     fn queues_ended(&mut self, end: WorkerEnd) {
         match end {
-            WorkerEnd::StoppedByBroker(StopMode::Now) => self.cut_now(End::Stopped { now: true }),
-            WorkerEnd::StoppedByBroker(StopMode::Drain) => self.drain(End::Stopped { now: false }, None),
-            WorkerEnd::GaveUp(error) => self.drain(End::Queues(error), Some(self.settings.drain_timeout)),
+            WorkerEnd::StoppedByBroker(StopMode::Now) => self.cut_now(JobWorkerEnd::Stopped { now: true }),
+            WorkerEnd::StoppedByBroker(StopMode::Drain) => self.drain(JobWorkerEnd::Stopped { now: false }, None),
+            WorkerEnd::GaveUp(error) => self.drain(JobWorkerEnd::Queues(error), Some(self.settings.drain_timeout)),
             _ => {}
         }
     }
@@ -287,7 +287,7 @@ impl JobWorker {
                 self.link.used(used);
             }
             LinkEvent::Lost { reason } => self.lost(reason),
-            LinkEvent::NoWay(error) => self.say(Said::NoWay(error.to_string())),
+            LinkEvent::NoWay(error) => self.say(WorkerReport::NoWay(error.to_string())),
         }
     }
 
@@ -298,14 +298,14 @@ impl JobWorker {
             return;
         }
         if self.known {
-            self.say(Said::Lost { reason, tasks: self.tasks.len() });
+            self.say(WorkerReport::Lost { reason, tasks: self.tasks.len() });
         } else {
             self.not_greeted(&reason);
         }
     }
 
     fn not_greeted(&mut self, reason: &str) {
-        self.drain.cut_now(Instant::now(), End::NotGreeted(format!("{}: {reason}", self.place.foreman)));
+        self.drain.cut_now(Instant::now(), JobWorkerEnd::NotGreeted(format!("{}: {reason}", self.place.foreman)));
         self.exited = true;
     }
 
@@ -316,7 +316,7 @@ impl JobWorker {
                 WorkerEvent::Greeted => {
                     self.link.greeted();
                     let again = std::mem::replace(&mut self.known, true);
-                    self.say(Said::Registered { place: self.place.clone(), again });
+                    self.say(WorkerReport::Registered { place: self.place.clone(), again });
                 }
                 WorkerEvent::Start(tasks) => {
                     for task in tasks {
@@ -325,15 +325,15 @@ impl JobWorker {
                     }
                 }
                 WorkerEvent::Cancel(tasks) => tasks.into_iter().for_each(|task| self.tasks.cancel(task)),
-                WorkerEvent::Stopping { max: 0 } => self.drain(End::Stopped { now: false }, None),
+                WorkerEvent::Stopping { max: 0 } => self.drain(JobWorkerEnd::Stopped { now: false }, None),
                 WorkerEvent::Stopping { max } => {
                     self.queues.resize(max);
-                    self.say(Said::Shrunk { slots: max });
+                    self.say(WorkerReport::Shrunk { slots: max });
                 }
                 WorkerEvent::Exit => self.exited = true,
                 WorkerEvent::ExitNow => {
                     self.exited = true;
-                    self.cut_now(End::Stopped { now: true });
+                    self.cut_now(JobWorkerEnd::Stopped { now: true });
                 }
                 WorkerEvent::Reported(task) => debug!(job = task.job, task = task.task, "its end is known"),
                 WorkerEvent::NotReported { id, code } => {
@@ -350,12 +350,12 @@ impl JobWorker {
         self.end.take_output(self.link.out());
     }
 
-    fn say(&mut self, said: Said) {
+    fn say(&mut self, said: WorkerReport) {
         self.said.push(said);
     }
 
-    /// The last things. The connection ends after the tasks: anyone who gets them next must not have them twice.
-    async fn leave(&mut self) -> Vec<Said> {
+    /// The last things. The connection ends after the tasks: the next worker must not run them a second time.
+    async fn leave(&mut self) -> Vec<WorkerReport> {
         let mut said = Vec::new();
         let last = async {
             let _ = self.link.flush().await;
@@ -365,12 +365,12 @@ impl JobWorker {
         };
         let all_gone = tokio::time::timeout(Duration::from_secs(2), last).await.is_ok();
         let untold = self.end.unconfirmed();
-        if untold > 0 && !matches!(self.drain.reason(), End::Stopped { now: true }) {
-            said.push(Said::Untold { tasks: untold });
+        if untold > 0 && !matches!(self.drain.reason(), JobWorkerEnd::Stopped { now: true }) {
+            said.push(WorkerReport::Untold { tasks: untold });
         }
         let lost = self.kit.outbox.clone().close().await;
         if lost.bytes > 0 {
-            said.push(Said::OutputLost { tasks: lost.tasks, bytes: lost.bytes });
+            said.push(WorkerReport::OutputLost { tasks: lost.tasks, bytes: lost.bytes });
         }
         if all_gone {
             self.kit.guard.dismiss();

@@ -42,7 +42,7 @@ impl Queues {
         if let Some(running) = self.running.clone() {
             tokio::spawn(async move {
                 if let Err(error) = running.resize(u32::from(slots)).await {
-                    warn!(%error, "the worker of queues keeps its slots");
+                    warn!(%error, "cannot change the slots for queues");
                 }
             });
         }

@@ -18,7 +18,7 @@ use super::files::{Files, Prepared};
 use super::guard::{Guard, Watched};
 use super::outbox::{Outbox, Recorder};
 use super::verdict::{LastLine, Verdict};
-use crate::process::{Ending, Exit, Group, at, without_secrets};
+use crate::process::{Ending, Exit, ProcessGroup, at, without_secrets};
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -30,7 +30,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// By which a process can be told to be one of a worker's.
 pub(super) const WORKER_ID: &str = "TURNO_WORKER_ID";
 
-/// What every task needs.
+/// The shared state of all tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Kit {
     pub(crate) worker: Arc<str>,
@@ -39,7 +39,7 @@ pub(crate) struct Kit {
     pub(crate) outbox: Outbox,
 }
 
-/// What a task's worker wants of it. It may only want more.
+/// An order of the worker to a task. It can only become stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wish {
     /// Run.
@@ -72,7 +72,7 @@ fn unix_ms() -> u64 {
 /// A program that has been started. Dropped, it is killed.
 struct Running {
     child: Child,
-    group: Group,
+    group: ProcessGroup,
     recorder: Recorder,
     /// After the group: what is killed need not be watched.
     watched: Watched,
@@ -104,7 +104,7 @@ async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Re
         .stderr(Stdio::piped())
         .process_group(0);
     let child = spawn(&mut command).await.map_err(|error| Verdict::not_started(&error, program, &prepared.dir))?;
-    let group = Group::of(&child);
+    let group = ProcessGroup::of(&child);
     let watched = kit.guard.watch(group.id());
     Ok((prepared, Running { child, group, recorder, watched }))
 }
@@ -126,7 +126,7 @@ fn words_of(task: &Task) -> Vec<String> {
     if task.argv.is_empty() { vec![task.command.clone(), task.task.to_string()] } else { task.argv.clone() }
 }
 
-/// What a program may want to know.
+/// The environment variables of a program.
 fn facts(task: &Task, worker: &str) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         ("TURNO_JOB_ID", task.job.to_string()),
@@ -171,7 +171,7 @@ async fn attend(
                 biased;
                 wish = more_than(wishes, wanted) => {
                     wanted = wish;
-                    // What ended by itself before is not called off any more.
+                    // A task that ended by itself before is not cancelled any more.
                     verdict = verdict.or_else(|| runs.then(|| end_by(wish)));
                     if wish == Wish::GiveBackNow { ending.kill(&group) } else { ending.terminate(&group) }
                 }

@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tracing::error;
-use turno_proto::foreman::{StatusUpdate, Task, TaskId};
+use turno_proto::foreman::{StatusUpdate, Task, WireTaskId};
 
 use super::task::{Kit, Wish, run};
 use super::verdict::Verdict;
 
 /// Dropped, it kills them all.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks {
+pub(crate) struct RunningTasks {
     set: JoinSet<StatusUpdate>,
-    wishes: HashMap<TaskId, watch::Sender<Wish>>,
-    names: HashMap<Id, TaskId>,
+    wishes: HashMap<WireTaskId, watch::Sender<Wish>>,
+    names: HashMap<Id, WireTaskId>,
 }
 
-impl Tasks {
+impl RunningTasks {
     pub(crate) fn len(&self) -> usize {
         self.set.len()
     }
@@ -35,7 +35,7 @@ impl Tasks {
         self.wishes.insert(name, wish);
     }
 
-    pub(crate) fn cancel(&self, task: TaskId) {
+    pub(crate) fn cancel(&self, task: WireTaskId) {
         if let Some(wish) = self.wishes.get(&task) {
             want(wish, Wish::Cancel);
         }
@@ -54,15 +54,15 @@ impl Tasks {
                 update
             }
             Some(Err(bug)) => {
-                error!(error = %bug, "a task's attendant failed");
-                let name = self.forget(bug.id()).unwrap_or(TaskId { job: 0, task: 0 });
+                error!(error = %bug, "internal error while a task ran; the task fails");
+                let name = self.forget(bug.id()).unwrap_or(WireTaskId { job: 0, task: 0 });
                 Verdict::Failed(format!("the worker failed: {bug}")).update(name.job, name.task)
             }
             None => std::future::pending().await,
         }
     }
 
-    fn forget(&mut self, id: Id) -> Option<TaskId> {
+    fn forget(&mut self, id: Id) -> Option<WireTaskId> {
         let name = self.names.remove(&id)?;
         self.wishes.remove(&name);
         Some(name)

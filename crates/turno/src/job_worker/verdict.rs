@@ -10,9 +10,9 @@ use turno_proto::model::units;
 
 use crate::process::Exit;
 
-/// What a shell says of a program that is not there.
+/// The exit status of a shell for a program that is not there.
 const NOT_FOUND: i32 = 127;
-/// What a shell says of a program that it cannot run.
+/// The exit status of a shell for a program that it cannot run.
 const CANNOT_RUN: i32 = 126;
 
 /// How an attempt ended.
@@ -40,7 +40,7 @@ impl Verdict {
         let cannot = |why: String| Self::CannotRun { program: program.to_owned(), why };
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !dir.is_dir() => Self::no_directory(dir),
-            // What is there and is not found names an interpreter that is not.
+            // A program that exists and is not found names an interpreter that does not.
             io::ErrorKind::NotFound if program.contains('/') && dir.join(program).exists() => {
                 cannot("its interpreter is missing".to_owned())
             }
@@ -94,7 +94,7 @@ pub(crate) struct LastLine {
 }
 
 impl LastLine {
-    /// What may be of use: a status has no room for more.
+    /// The useful part: a status has no room for more.
     const KEPT: usize = 2 * TASK_STATUS_BYTES_MAX;
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {

@@ -1,12 +1,12 @@
 //! How a group ends: by itself, or because it was told to (TERM), and killed where that is not enough.
 //!
-//! Nothing here waits. Anyone who attends to a group asks when something is due, and takes a turn then.
+//! Nothing here waits. The owner of a group asks when something is due, and takes a turn then.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Group;
+use super::ProcessGroup;
 
 /// How long a group that was told to end may take before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Why a group does not simply run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum GroupPhase {
     /// It does.
     Runs,
     /// Its leader has ended by itself.
@@ -32,7 +32,7 @@ enum Phase {
 /// Where a group is on its way to its end.
 #[derive(Debug)]
 pub(crate) struct Ending {
-    phase: Phase,
+    phase: GroupPhase,
     /// When the next phase begins.
     until: Instant,
     look: Duration,
@@ -41,39 +41,39 @@ pub(crate) struct Ending {
 
 impl Ending {
     pub(crate) fn new() -> Self {
-        Self { phase: Phase::Runs, until: Instant::now(), look: LOOK_FIRST, due: None }
+        Self { phase: GroupPhase::Runs, until: Instant::now(), look: LOOK_FIRST, due: None }
     }
 
     /// Nobody told it to end.
     pub(crate) fn is_free(&self) -> bool {
-        matches!(self.phase, Phase::Runs | Phase::Left)
+        matches!(self.phase, GroupPhase::Runs | GroupPhase::Left)
     }
 
     /// It was told to end and may still obey.
     pub(crate) fn is_told(&self) -> bool {
-        self.phase == Phase::Told
+        self.phase == GroupPhase::Told
     }
 
     /// Its leader has ended: what it left behind has a few seconds.
     pub(crate) fn left(&mut self) {
-        if self.phase == Phase::Runs {
-            self.begin(Phase::Left, LINGER);
+        if self.phase == GroupPhase::Runs {
+            self.begin(GroupPhase::Left, LINGER);
         }
     }
 
     /// TERM, and KILL 5 s later.
-    pub(crate) fn terminate(&mut self, group: &Group) {
+    pub(crate) fn terminate(&mut self, group: &ProcessGroup) {
         if self.is_free() {
             group.terminate();
-            self.begin(Phase::Told, GRACE);
+            self.begin(GroupPhase::Told, GRACE);
         }
     }
 
     /// KILL.
-    pub(crate) fn kill(&mut self, group: &Group) {
-        if self.phase != Phase::Killed {
+    pub(crate) fn kill(&mut self, group: &ProcessGroup) {
+        if self.phase != GroupPhase::Killed {
             group.kill();
-            self.begin(Phase::Killed, LINGER);
+            self.begin(GroupPhase::Killed, LINGER);
         }
     }
 
@@ -82,16 +82,16 @@ impl Ending {
         self.due
     }
 
-    /// Does what is due. True: all was done, and anyone who still holds its pipes is out of reach.
-    pub(crate) fn turn(&mut self, now: Instant, group: &Group) -> bool {
+    /// Does what is due. True: all was done, and a process that still holds its pipes is out of reach.
+    pub(crate) fn turn(&mut self, now: Instant, group: &ProcessGroup) -> bool {
         if now < self.until {
             self.due = Some((now + self.look).min(self.until));
             self.look = (self.look * 2).min(LOOK);
             return false;
         }
         match self.phase {
-            Phase::Runs => false,
-            Phase::Left | Phase::Told => {
+            GroupPhase::Runs => false,
+            GroupPhase::Left | GroupPhase::Told => {
                 let is_alive = group.is_alive();
                 self.kill(group);
                 if !is_alive {
@@ -100,11 +100,11 @@ impl Ending {
                 }
                 false
             }
-            Phase::Killed => true,
+            GroupPhase::Killed => true,
         }
     }
 
-    fn begin(&mut self, phase: Phase, within: Duration) {
+    fn begin(&mut self, phase: GroupPhase, within: Duration) {
         let now = Instant::now();
         (self.phase, self.until, self.look) = (phase, now + within, LOOK_FIRST);
         self.due = Some(now + self.look);

@@ -13,7 +13,7 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// What waiting for a program came to; an error in words if it has not ended, or nobody knows how.
+    /// The result of waiting for a program; an error text if it has not ended, or nobody knows how.
     pub(crate) fn of(waited: Option<io::Result<ExitStatus>>) -> Result<Self, String> {
         match waited {
             Some(Ok(status)) => Ok(Self { code: status.code(), signal: status.signal() }),

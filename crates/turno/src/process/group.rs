@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::Child;
 
-/// A process group. Dropped before its end is known, it is killed: anyone who stops caring for it must not leave
+/// A process group. Dropped before its end is known, it is killed: its owner must not leave
 /// a program behind.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ProcessGroup {
     id: Option<Pid>,
 }
 
-impl Group {
+impl ProcessGroup {
     /// The group that the child leads.
     pub(crate) fn of(child: &Child) -> Self {
         Self { id: child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) }
@@ -83,7 +83,7 @@ pub(crate) fn group_of(process: &Path) -> Option<(Pid, bool)> {
     Some((group, state != "Z"))
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }

@@ -9,5 +9,5 @@ pub(crate) mod wait;
 
 pub(crate) use ending::{Ending, GRACE, at};
 pub(crate) use exit_status::Exit;
-pub(crate) use group::{Group, group_of, is_alive, processes};
+pub(crate) use group::{ProcessGroup, group_of, is_alive, processes};
 pub(crate) use secrets::without_secrets;

@@ -1,9 +1,9 @@
-//! What a program that others wrote does not inherit: the secrets that this process was given in its environment. Files and
+//! Secrets in the environment of this process, which programs of others do not inherit. Files and
 //! sockets of ours are closed when a program starts, as the standard library opens all of them with `O_CLOEXEC`.
 
 use tokio::process::Command;
 
-use turno_broker::config::{KEYS, Key, Kind};
+use turno_broker::config::{KEYS, Key, ValueKind};
 
 /// Takes the variables out of the command's environment that hold a secret, or the name of a file with one. Variables that are
 /// set for the command afterwards stay.
@@ -15,7 +15,7 @@ pub(crate) fn without_secrets(command: &mut Command) -> &mut Command {
 }
 
 fn is_secret(key: &Key) -> bool {
-    key.kind == Kind::Secret || key.name.ends_with("secret-file")
+    key.kind == ValueKind::Secret || key.name.ends_with("secret-file")
 }
 
 #[cfg(test)]

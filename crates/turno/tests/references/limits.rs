@@ -106,6 +106,12 @@ fn queues(set: &Limits) -> Vec<Row> {
         row("slots of a worker", limits::SLOTS_MAX, "", "refused, `bad_slots`"),
         row("highest priority", limits::PRIORITY_MAX, "", "refused, `bad_option`"),
         row("headers of a message", HEADERS_MAX, "", "refused by the receiver"),
+        row(
+            "parts of a message",
+            limits::MESSAGE_PARTS_MAX,
+            "",
+            "refused by the sender, `too_many_parts`; for a receiver the body is one part",
+        ),
         row("deadline of a request", limits::REQUEST_DEADLINE_MS_MAX, " ms", "lowered to this"),
         row("deadline of a send", limits::SEND_DEADLINE_MS_MAX, " ms", "lowered to this"),
         row("dedup id", limits::DEDUP_ID_BYTES_MAX, " bytes", "refused, `bad_option`"),

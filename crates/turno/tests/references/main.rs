@@ -1,6 +1,7 @@
 //! The references in docs/ that are written from the program's own tables. `TURNO_BLESS=1` writes them anew.
 
 mod limits;
+mod logs;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,11 +35,11 @@ fn same_as_published(name: &str, text: &str) {
 fn the_configuration_reference_is_true() {
     let mut text = String::from(
         "# Configuration\n\n\
-         Every key a broker and the command line know, written from the program's own table. A value comes from the first of\n\
-         these that names it: a flag, the environment, a file, the built-in default. `turno config show --origin` shows every\n\
-         value with where it comes from; `turno config check FILE` names every mistake of a file with its line.\n\n\
-         Files, in the order they are looked for: `--config FILE`, `$TURNO_CONFIG`, `$XDG_CONFIG_HOME/turno/turno.toml`,\n\
-         `/etc/turno/turno.toml` with `/etc/turno/turno.d/*.toml` after it. A key with dots stands in a TOML table:\n\n\
+         All keys of the broker and the command line, generated from the code. A value comes from the first of these that\n\
+         sets it: a flag, the environment, a file, the built-in default. `turno config show --origin` shows every value and its\n\
+         origin; `turno config check FILE` lists all errors of a file with their lines.\n\n\
+         The first of these files is read: `--config FILE`, `$TURNO_CONFIG`, `$XDG_CONFIG_HOME/turno/turno.toml`,\n\
+         `/etc/turno/turno.toml` followed by `/etc/turno/turno.d/*.toml`. A key with dots is in a TOML table:\n\n\
          ```toml\n[limits]\nmessage = \"16MiB\"\nconnections = 10_000\n```\n\n\
          | key | takes | default | meaning |\n|---|---|---|---|\n",
     );
@@ -62,8 +63,8 @@ fn the_configuration_reference_is_true() {
 fn the_reference_of_codes_is_true() {
     let mut text = String::from(
         "# Codes\n\n\
-         Every outcome that can go wrong has one code: on the wire, in the client, on the command line and in its JSON.\n\
-         `turno explain CODE` shows the same in a terminal. Written from the program's own table.\n\n\
+         Every error has one code, which is the same on the wire, in the client, on the command line and in its JSON.\n\
+         `turno explain CODE` shows the same text in a terminal. Generated from the code.\n\n\
          | code | number | exit status | what | why | what to do |\n|---|---|---|---|---|---|\n",
     );
     for code in Code::ALL {

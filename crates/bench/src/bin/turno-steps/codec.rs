@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use turno_proto::model::{Cost, Delivery, Durability, MessageId};
-use turno_proto::native::{Deliver, Frame, Outgoing, Raw, decode, encode, split};
+use turno_proto::native::{Deliver, Frame, Raw, RawOutgoing, decode, encode, split};
 
 use crate::Run;
 
@@ -28,7 +28,7 @@ pub(crate) const STEPS: &[(&str, Run)] = &[
 ];
 
 fn request() -> Frame<'static> {
-    Frame::Request(Outgoing { deadline_ms: Some(5_000), ..Outgoing::new(7, 1, RAW) })
+    Frame::Request(RawOutgoing { deadline_ms: Some(5_000), ..RawOutgoing::new(7, 1, RAW) })
 }
 
 fn deliver() -> Frame<'static> {
@@ -50,7 +50,7 @@ fn reply() -> Frame<'static> {
 }
 
 fn send() -> Frame<'static> {
-    Frame::Send(Outgoing::new(7, 1, RAW))
+    Frame::Send(RawOutgoing::new(7, 1, RAW))
 }
 
 fn ack() -> Frame<'static> {

@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use turno_engine::{
-    ArchiveEffect, CallerWord, Deliver, DiskEffect, Engine, HostEffect, Input, Lent, NativeEffect, Outgoing,
-    PeerEffect, Peers, Put, Settings, Sink, WorkerWord,
+    ArchiveEffect, CallerMessage, Deliver, DiskEffect, Engine, HostEffect, Input, Lent, NativeEffect, Outgoing,
+    PeerEffect, PeerSink, Put, Settings, Sink, WorkerMessage,
 };
 use turno_proto::model::{ConnId, Delivery, Mono, Payload, QueueName, Slots};
 
@@ -51,7 +51,7 @@ struct Shape {
     unsettled: u32,
 }
 
-/// What the engine said.
+/// The counted effects of the engine.
 #[derive(Default)]
 struct Heard {
     /// Deliveries that workers hold, oldest first.
@@ -61,7 +61,7 @@ struct Heard {
     refused: u64,
 }
 
-impl Peers for Heard {
+impl PeerSink for Heard {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         self.held.push_back((deliver.conn, deliver.delivery));
         black_box(deliver);
@@ -70,8 +70,8 @@ impl Peers for Heard {
     fn peer(&mut self, effect: PeerEffect) {
         match black_box(effect) {
             PeerEffect::Native { effect: NativeEffect::Stored { .. }, .. } => self.stored += 1,
-            PeerEffect::Caller { word: CallerWord::Reply { .. }, .. } => self.replied += 1,
-            PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. }
+            PeerEffect::Caller { message: CallerMessage::Reply { .. }, .. } => self.replied += 1,
+            PeerEffect::Caller { message: CallerMessage::Undelivered { .. }, .. }
             | PeerEffect::Answer { result: Err(_), .. } => self.refused += 1,
             _ => {}
         }
@@ -158,8 +158,8 @@ impl Stage {
     fn settle(&mut self) {
         let Some((conn, delivery)) = self.heard.held.pop_front() else { return };
         self.tell(match self.kind {
-            Kind::Request => Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: payload() }),
-            Kind::Send => Input::worker(conn, delivery, WorkerWord::Ack),
+            Kind::Request => Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: payload() }),
+            Kind::Send => Input::worker(conn, delivery, WorkerMessage::Ack),
         });
     }
 

@@ -1,4 +1,4 @@
-//! What can be written for an endpoint, and what is told about mistakes.
+//! Keys of an endpoint, and messages about mistakes.
 
 use toml::de::DeTable;
 
@@ -68,7 +68,7 @@ fn mistakes_are_told() {
         ("mechanism = \"plain\"", "users: expected a table"),
         ("mechanism = \"plain\"\nusers = {}", "users: expected a table"),
         ("mechanism = \"plain\"\nusers = { ann = 1 }", "users: expected a table"),
-        ("users = { ann = \"one\" }", "users has no meaning with mechanism null"),
+        ("users = { ann = \"one\" }", "users does not apply to mechanism null"),
         ("mechanism = \"curve\"\nclient-keys = \"any\"", "needs one of secret-key and secret-key-file"),
         ("mechanism = \"curve\"\nsecret-key-file = \"/nowhere\"\nclient-keys = \"any\"", "cannot be read"),
         (&short, "invalid CURVE key: must be 40 characters of Z85"),
@@ -100,16 +100,51 @@ fn an_endpoint_can_connect() {
             "connect = \"tcp://a:1\"\nlisten = \"tcp://127.0.0.1:1\"\nsocket = \"sub\"",
             "needs one of listen and connect",
         ),
-        ("listen = \"tcp://127.0.0.1:1\"\nsocket = \"sub\"", "socket has no meaning with listen"),
-        (
-            "connect = \"tcp://a:1\"\nsocket = \"sub\"\nmechanism = \"plain\"\nusers = { ann = \"x\" }",
-            "an endpoint that connects has the mechanism null",
-        ),
+        ("listen = \"tcp://127.0.0.1:1\"\nsocket = \"sub\"", "socket applies to connect only"),
     ];
     for (text, expected) in table {
         let wrong = endpoint(text).unwrap_err();
         assert!(wrong.iter().any(|wrong| wrong.contains(expected)), "{text}: {wrong:?}");
     }
+}
+
+#[test]
+fn an_endpoint_that_connects_shows_who_it_is() {
+    let dials = |text: &str| endpoint(&format!("connect = \"tcp://a:1\"\nsocket = \"sub\"\n{text}"));
+    let (user, password) = ("ann".to_owned(), "her password".to_owned());
+    let plain = ZmqAccess::PlainClient { user, password };
+    let text = "mechanism = \"plain\"\nuser = \"ann\"\npassword = \"her password\"";
+    assert_eq!(dials(text).unwrap().access, plain);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "her password\n").unwrap();
+    let text = format!("mechanism = \"plain\"\nuser = \"ann\"\npassword-file = \"{}\"", file.path().display());
+    assert_eq!(dials(&text).unwrap().access, plain);
+    let (keys, server) = (KeyPair::from_secret_text(SECRET).unwrap(), KeyPair::from_secret([7; 32]).public());
+    let text = format!("mechanism = \"curve\"\nsecret-key = '{SECRET}'\nserver-key = '{server}'");
+    assert_eq!(dials(&text).unwrap().access, ZmqAccess::CurveClient { keys, server });
+    let long = format!("mechanism = \"plain\"\nuser = \"ann\"\npassword = \"{}\"", "x".repeat(256));
+    let no_server = format!("mechanism = \"curve\"\nsecret-key = '{SECRET}'");
+    let bad_server = format!("{no_server}\nserver-key = \"x\"");
+    let clients = format!("{no_server}\nserver-key = '{server}'\nclient-keys = \"any\"");
+    let table = [
+        ("mechanism = \"plain\"\npassword = \"x\"", "mechanism plain needs user"),
+        ("mechanism = \"plain\"\nuser = \"ann\"", "mechanism plain needs one of password and password-file"),
+        ("mechanism = \"plain\"\nuser = \"ann\"\npassword = 7", "password: expected text"),
+        ("mechanism = \"plain\"\nuser = 7\npassword = \"x\"", "user = 7: expected a name of at most 255 bytes"),
+        (&long, "password: expected 1 to 255 bytes"),
+        ("mechanism = \"plain\"\nusers = { ann = \"x\" }", "users does not apply to mechanism plain with connect"),
+        ("user = \"ann\"", "user does not apply to mechanism null with connect"),
+        (&no_server, "mechanism curve needs server-key"),
+        (&bad_server, "server-key = \"x\": expected a public key of 40 characters"),
+        (&clients, "client-keys does not apply to mechanism curve with connect"),
+    ];
+    for (text, expected) in table {
+        let wrong = dials(text).unwrap_err();
+        assert!(wrong.iter().any(|wrong| wrong.contains(expected)), "{text}: {wrong:?}");
+        assert!(!wrong.concat().contains(SECRET) && !wrong.concat().contains("xxx"), "no secrets");
+    }
+    let listens = endpoint("listen = \"127.0.0.1:0\"\nmechanism = \"plain\"\nuser = \"ann\"").unwrap_err();
+    assert!(listens.iter().any(|wrong| wrong.contains("user does not apply to mechanism plain with listen")));
 }
 
 #[test]

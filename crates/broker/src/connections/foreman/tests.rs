@@ -1,4 +1,4 @@
-//! What a worker is told of a task.
+//! The description of a task for its worker.
 
 use std::sync::Arc;
 
@@ -84,8 +84,8 @@ fn each_task_has_its_own_item() {
 #[test]
 fn an_order_that_was_not_sent_has_an_answer() {
     let told = |kind| answered(7, kind, Outcome::NotSent);
-    assert!(matches!(told(Kind::Job), Means::Input(Event::Refused { offer: 7, slots_free: 0 })));
-    assert!(matches!(told(Kind::Cancel), Means::Input(Event::NoSuchJob { cancel: 7 })));
-    assert!(matches!(told(Kind::Stop), Means::Input(Event::Stopped)));
-    assert!(matches!(answered(7, Kind::Job, Outcome::Unknown), Means::Nothing), "the connection is over");
+    assert!(matches!(told(ForemanKind::Job), Means::Input(Event::Refused { offer: 7, slots_free: 0 })));
+    assert!(matches!(told(ForemanKind::Cancel), Means::Input(Event::NoSuchJob { cancel: 7 })));
+    assert!(matches!(told(ForemanKind::Stop), Means::Input(Event::Stopped)));
+    assert!(matches!(answered(7, ForemanKind::Job, Outcome::Unknown), Means::Nothing), "the connection is over");
 }

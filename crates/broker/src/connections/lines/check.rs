@@ -1,14 +1,18 @@
-//! What connections promise of themselves. Tests and the simulator call this after every step; a broker does not.
+//! Invariants of connections. Tests and the simulator call this after every step; a broker does not.
 
 use super::super::{Connections, LocalEngine};
 use super::Line;
 use crate::keeper::Keep;
 
 impl Line {
-    /// What may wait beyond the limit is part of what waits.
+    /// Bytes that may wait beyond the limit are part of the waiting bytes.
     pub(super) fn check(&self) {
-        let (owed, longest, waiting) = (self.owed, self.longest, self.waiting());
-        assert!(owed <= waiting, "connection {:?}: {owed} bytes are owed, and {waiting} wait", self.id);
+        let (slot_limited, longest, waiting) = (self.slot_limited, self.longest, self.waiting());
+        assert!(
+            slot_limited <= waiting,
+            "connection {:?}: {slot_limited} bytes are limited by slots, and only {waiting} wait",
+            self.id
+        );
         assert!(longest <= waiting, "connection {:?}: a frame of {longest} bytes, and {waiting} wait", self.id);
     }
 }

@@ -1,4 +1,4 @@
-//! What a connection keeps, and what it gives back.
+//! Buffers of a connection: kept, and given back.
 
 use super::*;
 

@@ -1,17 +1,17 @@
-//! A link's connection: its greeting, the words that come over it, and its end. Either broker may have dialled.
+//! A link's connection: its greeting, the messages that come over it, and its end. Either broker may have dialled.
 //!
-//! What crosses is the engine's business. Here is known that a link is always read from: two brokers that each waited for
-//! the other to read first would wait for ever. What waits to be written is bounded by the slots that the other end offered.
+//! The engine handles the messages. A link is always read from: two brokers that each waited for the other to read first
+//! would wait for ever. The bytes to write are bounded by the slots that the other end offered.
 
 mod inward;
 mod nonces;
 mod outward;
 
 use tracing::{debug, info};
-use turno_engine::{CallerWord, Input, Neighbour, RemoteMessage};
+use turno_engine::{CallerMessage, Input, Neighbour, RemoteMessage};
 use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, Payload};
-use turno_proto::native::{Credentials, Fault, HEADER_LEN, Identity, LinkSession, LinkStep};
+use turno_proto::native::{Fault, GreetingCredentials, HEADER_LEN, Identity, LinkSession, LinkStep};
 
 use self::inward::input_of;
 pub use self::nonces::Nonces;
@@ -19,13 +19,13 @@ pub(super) use self::outward::{ends_crossing, write_over_link};
 use super::brokers::{Heard, Opening};
 use super::lines::{Line, Phase, Talk};
 use super::{Connections, EngineHandle};
-use crate::log_limit::{self, Kind};
+use crate::log_limit::{self, LogKind};
 
-/// What a broker needs for links.
+/// Settings for links.
 #[derive(Clone, Debug)]
 pub struct LinkSettings {
-    /// Who it is, and the secret.
-    pub credentials: Credentials,
+    /// The broker's identity and secret.
+    pub credentials: GreetingCredentials,
     /// Where nonces come from.
     pub nonces: Nonces,
 }
@@ -35,7 +35,7 @@ pub struct LinkSettings {
 pub struct Dial {
     /// The engine's number for it.
     pub target: u32,
-    /// Where to.
+    /// The address to dial.
     pub address: String,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct LinkTalk {
     pub(super) session: LinkSession,
     /// This end dialled, for that target.
     target: Option<u32>,
-    /// Whom this end reached, until the engine knows the link.
+    /// The broker that this end reached, until the engine knows the link.
     peer: Option<Box<Identity>>,
-    /// What the broker at the other end is called, once the link is up.
+    /// The name of the broker at the other end, once the link is up.
     name: String,
 }
 
@@ -64,10 +64,10 @@ impl LinkTalk {
 }
 
 impl Line {
-    /// That a link has ended is for anyone who runs the broker to know.
+    /// Logs the end of a link for the broker's operator.
     pub(super) fn tell_of_link(&self, phase: Phase, code: Code) {
         if let (Phase::Open, Talk::Link(talk)) = (phase, &self.talk)
-            && log_limit::admits(Kind::Link)
+            && log_limit::admits(LogKind::Link)
         {
             info!(name = talk.name, address = self.address, %code, "link down");
         }
@@ -116,7 +116,7 @@ impl<D: EngineHandle> Connections<D> {
         self.settle(now);
     }
 
-    /// What a greeting needs.
+    /// The data for a greeting.
     fn begin_link(&mut self, address: &str) -> Result<Opening<Identity>, Code> {
         let LinkSettings { credentials, nonces } = self.links.as_deref_mut().ok_or(Code::LinkRefused)?;
         Opening::new(credentials.clone(), nonces, address)
@@ -179,7 +179,7 @@ impl<D: EngineHandle> Connections<D> {
         if let Talk::Link(talk) = &mut line.talk {
             talk.name.clone_from(&name);
         }
-        if log_limit::admits(Kind::Link) {
+        if log_limit::admits(LogKind::Link) {
             info!(name, %broker, address, dialled = target.is_some(), "link up");
         }
         Some(Input::Linked { conn, target, neighbour: Neighbour { broker, name, address, payload_max } })
@@ -199,11 +199,11 @@ impl<D: EngineHandle> Connections<D> {
             }
         }
         for (conn, seq) in bounced {
-            let word = RemoteMessage::Caller(CallerWord::Undelivered {
+            let message = RemoteMessage::Caller(CallerMessage::Undelivered {
                 code: Code::FrameTooLarge,
                 payload: Payload::default(),
             });
-            self.engine_handle.put(now, Input::Far { conn, seq, word }, &mut self.lines);
+            self.engine_handle.put(now, Input::Far { conn, seq, message }, &mut self.lines);
         }
         for (conn, code) in unlinked {
             if let Some(line) = self.lines.get_mut(conn)
@@ -218,7 +218,7 @@ impl<D: EngineHandle> Connections<D> {
         some
     }
 
-    /// Who the broker is to others.
+    /// The broker's id.
     pub fn broker_id(&self) -> Option<BrokerId> {
         self.links.as_ref().map(|links| links.credentials.identity.broker)
     }

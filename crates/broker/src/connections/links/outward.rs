@@ -1,13 +1,13 @@
 //! Effects to frames of a link.
 
-use turno_engine::{BroadcastAnswer, CallerWord, LinkEffect, Listener};
+use turno_engine::{BroadcastAnswer, CallerMessage, LinkEffect, Listener};
 use turno_proto::model::link::{Forward, LinkMessage};
 use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, limits};
-use turno_proto::native::{Answer, Frame, HEADER_LEN, Raw, encode, encode_forward, encode_link_word};
+use turno_proto::native::{Answer, Frame, HEADER_LEN, Raw, encode, encode_forward, encode_link_message};
 
 use super::super::events::EventBytes;
 use super::super::lines::{Lines, Talk};
-use super::super::outward::write_word;
+use super::super::outward::write_message;
 use super::LinkTalk;
 
 /// Nothing, where something was too long.
@@ -29,7 +29,7 @@ impl Lines {
             LinkEffect::Unlink { code } => self.unlinked.push((id, code)),
             LinkEffect::Open { handle, queue } => self.open_over_link(id, handle, &queue),
             LinkEffect::Forward(forward) => self.forward(id, &forward),
-            LinkEffect::Word(word) => self.tell(id, *word),
+            LinkEffect::Message(message) => self.tell(id, *message),
             LinkEffect::Ack { seq } => {
                 self.write_delivery(id, |out| encode(&Frame::Ack { delivery: crossing(seq) }, out));
             }
@@ -69,13 +69,13 @@ impl Lines {
     }
 
     /// Anything else that the other end is told.
-    fn tell(&mut self, id: ConnId, mut word: LinkMessage) {
-        match &mut word {
+    fn tell(&mut self, id: ConnId, mut message: LinkMessage) {
+        match &mut message {
             LinkMessage::Offers(offers) => {
                 while offers.len() > limits::OFFERS_MAX {
                     let rest = offers.split_off(limits::OFFERS_MAX);
                     let some = LinkMessage::Offers(std::mem::replace(offers, rest));
-                    self.write(id, |out| encode_link_word(&some, out));
+                    self.write(id, |out| encode_link_message(&some, out));
                 }
             }
             LinkMessage::Presence(brokers) => brokers.truncate(limits::BROKERS_MAX),
@@ -84,14 +84,14 @@ impl Lines {
                 // Events wait apart from all else, and the oldest go if the link takes them too slowly.
                 if self.link_mut(id).is_some_and(|talk| talk.fits(&forward.event.payload)) {
                     let mut frame = Vec::new();
-                    encode_link_word(&word, &mut frame);
+                    encode_link_message(&message, &mut frame);
                     self.add_event(Listener { conn: id, or_close: false }, &mut EventBytes::new(&frame));
                 }
                 return;
             }
             LinkMessage::Broadcast(_) | LinkMessage::Relay(_) => {}
         }
-        self.write(id, |out| encode_link_word(&word, out));
+        self.write(id, |out| encode_link_message(&message, out));
     }
 
     /// Whether a payload is too long for the other end: the engine hears that it did not cross.
@@ -111,33 +111,33 @@ pub(super) fn fits(payload: &Payload, bytes_max: u64) -> bool {
 
 /// Whether it ends a crossing: there are no more of these than slots that were offered, so that the out-buffer need not
 /// limit them.
-pub(in super::super) const fn ends_crossing(word: &CallerWord) -> bool {
-    match word {
-        CallerWord::Reply { more, .. } => !*more,
-        CallerWord::Delivered | CallerWord::Undelivered { .. } => true,
-        CallerWord::Progress { .. } | CallerWord::BroadcastAnswer(_) | CallerWord::BroadcastEnd(_) => false,
+pub(in super::super) const fn ends_crossing(message: &CallerMessage) -> bool {
+    match message {
+        CallerMessage::Reply { more, .. } => !*more,
+        CallerMessage::Delivered | CallerMessage::Undelivered { .. } => true,
+        CallerMessage::Progress { .. } | CallerMessage::BroadcastAnswer(_) | CallerMessage::BroadcastEnd(_) => false,
     }
 }
 
-/// A word to a caller over a link: the same frame as to a client, unless its payload is too long for the other end.
-pub(in super::super) fn write_over_link(seq: u32, word: &CallerWord, bytes_max: u64, out: &mut Vec<u8>) {
-    match word {
-        CallerWord::Reply { payload, .. } if !fits(payload, bytes_max) => too_long(seq, out),
-        CallerWord::Undelivered { payload, code } if !fits(payload, bytes_max) => {
+/// A message to a caller over a link: the same frame as to a client, unless its payload is too long for the other end.
+pub(in super::super) fn write_over_link(seq: u32, message: &CallerMessage, bytes_max: u64, out: &mut Vec<u8>) {
+    match message {
+        CallerMessage::Reply { payload, .. } if !fits(payload, bytes_max) => too_long(seq, out),
+        CallerMessage::Undelivered { payload, code } if !fits(payload, bytes_max) => {
             encode(&Frame::Undelivered { seq, code: *code, raw: NOTHING }, out);
         }
-        CallerWord::BroadcastAnswer(BroadcastAnswer { payload, worker, name, .. }) if !fits(payload, bytes_max) => {
+        CallerMessage::BroadcastAnswer(BroadcastAnswer { payload, worker, name, .. }) if !fits(payload, bytes_max) => {
             let (worker, more, failed, raw) = (*worker, false, true, NOTHING);
             encode(&Frame::Answer(Answer { seq, worker, name, more, failed, raw }), out);
         }
-        // Word that it goes on: the other end does without.
-        CallerWord::Progress { payload } if !fits(payload, bytes_max) => {}
-        CallerWord::Reply { .. }
-        | CallerWord::Progress { .. }
-        | CallerWord::Delivered
-        | CallerWord::Undelivered { .. }
-        | CallerWord::BroadcastAnswer(_)
-        | CallerWord::BroadcastEnd(_) => write_word(seq, word, out),
+        // Progress: the other end does without.
+        CallerMessage::Progress { payload } if !fits(payload, bytes_max) => {}
+        CallerMessage::Reply { .. }
+        | CallerMessage::Progress { .. }
+        | CallerMessage::Delivered
+        | CallerMessage::Undelivered { .. }
+        | CallerMessage::BroadcastAnswer(_)
+        | CallerMessage::BroadcastEnd(_) => write_message(seq, message, out),
     }
 }
 

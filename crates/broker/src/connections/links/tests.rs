@@ -1,20 +1,21 @@
-//! Two connections and the bytes between them; the test is the engine of both.
+//! Two `Connections` and the bytes between them; the test is the engine of both.
 
 mod ends;
-mod words;
+mod messages;
 
 use std::sync::Arc;
 
 use turno_engine::{
-    BroadcastAnswer, CallerWord, Event, Forward, ForwardBroadcast, ForwardEvent, Input, LinkEffect, LinkMessage,
-    Neighbour, PeerEffect, Peers, RemoteMessage,
+    BroadcastAnswer, CallerMessage, Event, Forward, ForwardBroadcast, ForwardEvent, Input, LinkEffect, LinkMessage,
+    Neighbour, PeerEffect, PeerSink, RemoteMessage,
 };
 use turno_proto::model::link::{BrokerId, Claim, ForwardWants, Offer, Path, Presence, Relay, Room};
 use turno_proto::model::{
     BroadcastEnd, Closing, ClosingReason, Code, ConnId, Delivery, Limits, MessageId, Mono, Payload, limits,
 };
 use turno_proto::native::{
-    Config, Connect, Credentials, Frame, HEADER_LEN, Identity, LinkSession, Secret, VERSION, decode, encode, split,
+    Config, Connect, Frame, GreetingCredentials, HEADER_LEN, Identity, LinkSession, Secret, VERSION, decode, encode,
+    split,
 };
 
 use super::super::is_local;
@@ -29,7 +30,7 @@ const SECRET: &[u8] = b"correct horse battery staple";
 struct Ear(Vec<Input>);
 
 impl EngineHandle for Ear {
-    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
+    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl PeerSink) {
         self.0.push(input);
     }
 }
@@ -50,10 +51,10 @@ fn config() -> Config {
     }
 }
 
-fn credentials(id: u64, secret: Option<&[u8]>, frame_bytes_max: u64) -> Credentials {
+fn credentials(id: u64, secret: Option<&[u8]>, frame_bytes_max: u64) -> GreetingCredentials {
     let name = format!("broker {id}");
     let identity = Identity { broker: BrokerId::new(id), name, program: String::new(), frame_bytes_max };
-    Credentials::new(identity, secret.map(|secret| Secret::new(secret).unwrap()))
+    GreetingCredentials::new(identity, secret.map(|secret| Secret::new(secret).unwrap()))
 }
 
 fn board(id: u64, secret: Option<&[u8]>) -> Connections<Ear> {
@@ -75,7 +76,7 @@ impl Broker {
         Self { board, now, conn }
     }
 
-    /// What it has heard since the last time.
+    /// Its inputs since the last call.
     fn heard(&mut self) -> Vec<Input> {
         std::mem::take(&mut self.board.engine_handle_mut().0)
     }
@@ -105,7 +106,7 @@ impl Broker {
     }
 }
 
-/// What each says comes to the other, until both are silent.
+/// Carries bytes both ways until both are silent.
 fn talk(a: &mut Broker, b: &mut Broker) {
     loop {
         let (from_a, from_b) = (a.said(), b.said());

@@ -1,11 +1,11 @@
-//! However much peers send, claim and leave unread, what is counted stays within the limit, and anyone who is honest goes on.
+//! However much peers send, claim and leave unread, what is counted stays within the limit, and honest peers go on.
 
 use std::collections::BTreeSet;
 
 use turno_engine::Settings;
 use turno_proto::foreman;
 use turno_proto::model::{Filter, Limits, Slots};
-use turno_proto::native::{Config, Connect, Event, Outgoing, Register, VERSION, decode, split};
+use turno_proto::native::{Config, Connect, RawEvent, RawOutgoing, Register, VERSION, decode, split};
 
 use super::super::Door;
 use super::*;
@@ -55,7 +55,7 @@ impl EngineHandle {
         taken
     }
 
-    /// What is counted is within the limit, and is what connections have.
+    /// Asserts that the counted bytes are right and within the limit.
     fn check(&self) {
         let meter = self.board.meter();
         assert!(meter.total() <= LIMIT, "{} bytes", meter.total());
@@ -125,7 +125,7 @@ fn bytes_of(frames: &[Frame<'_>]) -> Vec<u8> {
 
 fn send(seq: u32, body: usize) -> Vec<u8> {
     let body = vec![7; body];
-    bytes_of(&[Frame::Send(Outgoing::new(seq, 0, Raw { headers: false, bytes: &body }))])
+    bytes_of(&[Frame::Send(RawOutgoing::new(seq, 0, Raw { headers: false, bytes: &body }))])
 }
 
 const OVER: u32 = Code::OverMemory.number();
@@ -186,7 +186,7 @@ fn an_unfinished_frame_is_counted_no_longer_than_its_peer_is_there() {
     }
 }
 
-/// Who has memory for a frame and sends nothing more of it makes room for those who wait, and is told so; those who wait too
+/// A peer that has memory for a frame and sends nothing more of it makes room for waiting ones, and is told so; those that wait too
 /// long are refused and keep their connection.
 #[test]
 fn a_frame_that_does_not_go_on_ends() {
@@ -227,7 +227,7 @@ fn a_frame_that_does_not_go_on_ends() {
 fn a_long_reply_comes_in_though_messages_fill_the_memory() {
     let mut engine_handle = EngineHandle::new();
     let (worker, client) = (engine_handle.worker(1), engine_handle.peer());
-    let asked = Frame::Request(Outgoing::new(5, 0, Raw { headers: false, bytes: b"?" }));
+    let asked = Frame::Request(RawOutgoing::new(5, 0, Raw { headers: false, bytes: b"?" }));
     engine_handle.say(client, &[asked]);
     let [(Kind::Deliver, stamp, index)] = engine_handle.read(worker)[..] else { panic!("a delivery") };
     let full = engine_handle.peer();
@@ -260,7 +260,7 @@ fn unread_replies_stay_within_the_limit() {
     let worker = engine_handle.worker(20);
     let clients: Vec<ConnId> = (0..20).map(|_| engine_handle.peer()).collect();
     for conn in &clients {
-        engine_handle.say(*conn, &[Frame::Request(Outgoing::new(5, 0, Raw { headers: false, bytes: b"?" }))]);
+        engine_handle.say(*conn, &[Frame::Request(RawOutgoing::new(5, 0, Raw { headers: false, bytes: b"?" }))]);
     }
     let deliveries = engine_handle.read(worker);
     let body = vec![1; 12 * MIB];
@@ -301,7 +301,7 @@ fn unread_events_stay_within_the_limit() {
     }
     let body = vec![1; 4 * MIB];
     for seq in 0..30 {
-        let event = Event { topic: b"t", payload: Raw { headers: false, bytes: &body } };
+        let event = RawEvent { topic: b"t", payload: Raw { headers: false, bytes: &body } };
         engine_handle.say(publisher, &[Frame::Publish { seq, confirm: true, event }]);
         assert_eq!(engine_handle.read(publisher), [(Kind::Ok, seq, 0)]);
         engine_handle.check();
@@ -309,7 +309,7 @@ fn unread_events_stay_within_the_limit() {
     for conn in &listeners {
         engine_handle.read(*conn);
     }
-    let event = Event { topic: b"t", payload: Raw { headers: false, bytes: b"last" } };
+    let event = RawEvent { topic: b"t", payload: Raw { headers: false, bytes: b"last" } };
     engine_handle.say(publisher, &[Frame::Publish { seq: 99, confirm: false, event }]);
     let last = engine_handle.read(listeners[39]);
     assert_eq!(last.iter().map(|(kind, ..)| *kind).collect::<Vec<_>>(), [Kind::EventsDropped, Kind::Event]);
@@ -322,7 +322,7 @@ fn unfinished_greetings_hold_little() {
     let hello = |bytes: usize| {
         let hello = foreman::Hello { num_procs: 1, name: "x".repeat(bytes), ..foreman::Hello::default() };
         let mut out = Vec::new();
-        foreman::encode(&foreman::Frame::Hello { seq: 0, hello: Some(hello) }, &mut out);
+        foreman::encode(&foreman::ForemanFrame::Hello { seq: 0, hello: Some(hello) }, &mut out);
         out
     };
     let long = hello(3 * MIB);

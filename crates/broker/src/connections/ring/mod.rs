@@ -1,6 +1,6 @@
-//! Connections of the ring: their greeting, the words that come over them, and their end. Anyone who dials sends.
+//! Connections of the ring: their greeting, the messages that come over them, and their end. The end that dialled sends.
 //!
-//! What a word means is the node's business, in the engine. Here is known that a connection of the ring is always read from,
+//! The node in the engine handles the messages. Here is known that a connection of the ring is always read from,
 //! that what waits to be written to one is not limited (the windows of all origins bound it), and that one which takes nothing
 //! for as long as it may be silent is given up.
 
@@ -14,7 +14,7 @@ use turno_engine::ring::RingInput;
 use turno_engine::{EventRef, Input};
 use turno_proto::model::ring::Member;
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::native::{Credentials, Fault, Frame, RingIdentity, RingSession, RingStep, Secret};
+use turno_proto::native::{Fault, Frame, GreetingCredentials, RingIdentity, RingSession, RingStep, Secret};
 
 pub use self::report::RingReport;
 pub(super) use self::report::log_news;
@@ -23,12 +23,12 @@ use super::lines::{Line, Lines, Phase, Talk};
 use super::links::Nonces;
 use super::{Connections, EngineHandle};
 
-/// What a broker needs for the ring.
+/// Settings for the ring.
 #[derive(Clone, Debug)]
 pub struct RingWireSettings {
-    /// Who it is, and where others reach it.
+    /// The broker as a member, with its address.
     pub me: Member,
-    /// What all members know; without it they must be on one machine.
+    /// The shared secret of all members; without it they must be on one machine.
     pub secret: Option<Secret>,
     /// Where nonces come from.
     pub nonces: Nonces,
@@ -39,9 +39,9 @@ pub struct RingWireSettings {
 }
 
 impl RingWireSettings {
-    fn credentials(&self) -> Credentials<RingIdentity> {
+    fn credentials(&self) -> GreetingCredentials<RingIdentity> {
         let (member, program) = (Some(self.me.clone()), concat!("turno ", env!("CARGO_PKG_VERSION")).to_owned());
-        Credentials { identity: RingIdentity { member, program }, secret: self.secret.clone() }
+        GreetingCredentials { identity: RingIdentity { member, program }, secret: self.secret.clone() }
     }
 }
 
@@ -56,7 +56,7 @@ pub struct RingDial {
     pub until: Mono,
 }
 
-/// What the greeting of a ring's connection needs of this end.
+/// The data of this end for the greeting of a ring's connection.
 struct RingOpening {
     opening: Opening<RingIdentity>,
     beat_ms: u32,
@@ -70,7 +70,7 @@ pub(super) struct RingTalk {
     pub(super) target: Option<u32>,
 }
 
-/// What the table of connections knows of the ring.
+/// The ring as the connections know it.
 #[derive(Debug, Default)]
 pub(super) struct RingBoard {
     pub(super) dial_ms: u64,
@@ -88,7 +88,7 @@ fn told(input: RingInput) -> Input {
 }
 
 impl Line {
-    /// What the engine is told of the end of a connection that was in that phase.
+    /// The input for the end of a connection in that phase.
     pub(super) fn ending(&self, phase: Phase, code: Code) -> Option<Input> {
         let conn = self.id;
         match (phase, &self.talk) {
@@ -235,9 +235,9 @@ impl<D: EngineHandle> Connections<D> {
                 self.ring_is_up(conn);
                 Ok(Some(RingInput::Accepted { conn, peer: peer.map(|peer| *peer) }))
             }
-            RingStep::Frame(Frame::Ring(word)) => Ok(Some(RingInput::Word { conn, word: *word })),
+            RingStep::Frame(Frame::Ring(message)) => Ok(Some(RingInput::Message { conn, message: *message })),
             RingStep::Frame(other) => {
-                debug_assert!(false, "{:?} is no word of the ring", other.kind());
+                debug_assert!(false, "{:?} is not a message of the ring", other.kind());
                 Err(Code::WrongDirection)
             }
         }

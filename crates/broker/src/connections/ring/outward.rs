@@ -1,9 +1,9 @@
-//! What the node wants done: words to frames, connections to make and to end.
+//! Effects of the node: messages to frames, connections to make and to end.
 
 use turno_engine::ring::RingPeerEffect;
 use turno_proto::model::ring::{Circle, RingMessage};
 use turno_proto::model::{Code, ConnId, limits};
-use turno_proto::native::encode_ring_word;
+use turno_proto::native::encode_ring_message;
 
 use super::super::FAREWELL_MS;
 use super::super::lines::{Lines, Phase, Talk};
@@ -11,10 +11,10 @@ use super::RingDial;
 use crate::turn::Leftover;
 
 impl Lines {
-    /// What the node wants done.
+    /// Carries out an effect of the node.
     pub(in super::super) fn for_the_ring(&mut self, effect: RingPeerEffect) {
         match effect {
-            RingPeerEffect::Say { conn, word } => self.write(conn, |out| write_word(word, out)),
+            RingPeerEffect::Say { conn, message } => self.write(conn, |out| write_message(message, out)),
             RingPeerEffect::Dial { target, address } => {
                 let until = self.now.plus_millis(self.ring.dial_ms);
                 self.ring.wanted.insert(target, None);
@@ -53,8 +53,8 @@ impl Lines {
 }
 
 /// Lists are cut to what the other end reads.
-fn write_word(mut word: RingMessage, out: &mut Vec<u8>) {
-    match &mut word {
+fn write_message(mut message: RingMessage, out: &mut Vec<u8>) {
+    match &mut message {
         RingMessage::RollCall { members, .. }
         | RingMessage::CaughtUp { members }
         | RingMessage::Probe(Circle { members, .. })
@@ -70,5 +70,5 @@ fn write_word(mut word: RingMessage, out: &mut Vec<u8>) {
         | RingMessage::AskSid
         | RingMessage::FreeSid { .. } => {}
     }
-    encode_ring_word(&word, out);
+    encode_ring_message(&message, out);
 }

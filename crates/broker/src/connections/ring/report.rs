@@ -1,4 +1,4 @@
-//! What the node tells the host of the broker.
+//! Reports of the node for the host of the broker.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use turno_engine::ring::{RingHostEffect, RingNews};
 use turno_proto::model::Code;
 use turno_proto::model::ring::RingState;
 
-use crate::log_limit::{self, Kind};
+use crate::log_limit::{self, LogKind};
 
 /// Reports that the host of the broker must act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,7 @@ impl RingReport {
             | RingNews::Refused { .. }
             | RingNews::Unproven { .. }
             | RingNews::Merge { .. }
+            | RingNews::Namesake { .. }
             | RingNews::Missed { .. }
             | RingNews::Overdue { .. } => None,
         }
@@ -65,10 +66,13 @@ pub(in super::super) fn log_news(news: &RingNews) {
         }
         RingNews::Healed { next } => info!(%next, "the ring healed around a lost member"),
         RingNews::Waits { code } => warn!(%code, "cannot join the ring yet: retrying every second"),
+        RingNews::Namesake { address } => {
+            warn!(address, "ring: another broker has the same sid and started earlier: left the ring");
+        }
         RingNews::Merge { contact } => info!(%contact, "two rings are merging"),
         RingNews::Refused { peer, code } => {
             let peer = peer.map_or_else(|| "unknown".to_owned(), |sid| sid.to_string());
-            if log_limit::admits(Kind::RingRefused) {
+            if log_limit::admits(LogKind::RingRefused) {
                 warn!(peer, %code, "ring: refused a connection");
             }
         }
@@ -95,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Anyone who comes from outside and is not turned away has joined.
+    /// A broker that comes from outside and is not turned away has joined.
     #[test]
     fn who_has_joined() {
         for to in [Alone, Member, Rewiring, LinkDown] {

@@ -1,12 +1,14 @@
-//! Two connections and the bytes between them; the test is the node of both.
+//! Two `Connections` and the bytes between them; the test is the node of both.
 
 use std::sync::Arc;
 
 use turno_engine::ring::{Circle, JoinVerdict, NewConn, Publication, RetConn, RingInput, RingMessage, RingPeerEffect};
-use turno_engine::{Event, Input, PeerEffect, Peers};
+use turno_engine::{Event, Input, PeerEffect, PeerSink};
 use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Limits, Mono, Payload, Topic, limits};
-use turno_proto::native::{Config, Connect, Event as EventFrame, Frame, Raw, Secret, VERSION, decode, encode, split};
+use turno_proto::native::{
+    Config, Connect, Frame, Raw, RawEvent as EventFrame, Secret, VERSION, decode, encode, split,
+};
 
 use super::super::lines::Seat;
 use super::super::{Connections, Door, EngineHandle, FAREWELL_MS};
@@ -25,7 +27,7 @@ const DIAL_MS: u64 = 1_500;
 struct Ear(Vec<Input>);
 
 impl EngineHandle for Ear {
-    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl Peers) {
+    fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl PeerSink) {
         self.0.push(input);
     }
 }
@@ -81,7 +83,7 @@ impl Broker {
         Self { board, now, conn }
     }
 
-    /// What it has heard of the ring since the last time.
+    /// Its inputs of the ring since the last call.
     fn heard(&mut self) -> Vec<RingInput> {
         let inputs = std::mem::take(&mut self.board.engine_handle_mut().0);
         let input = |input| match input {
@@ -95,9 +97,9 @@ impl Broker {
         self.board.carry_out(self.now, ring(effect));
     }
 
-    fn say(&mut self, word: RingMessage) {
+    fn say(&mut self, message: RingMessage) {
         let conn = self.conn;
-        self.effect(RingPeerEffect::Say { conn, word });
+        self.effect(RingPeerEffect::Say { conn, message });
     }
 
     /// Everything it has to say, which is then said.
@@ -122,7 +124,7 @@ impl Broker {
     }
 }
 
-/// What each says comes to the other, until both are silent.
+/// Carries bytes both ways until both are silent.
 fn talk(a: &mut Broker, b: &mut Broker) {
     loop {
         let (from_a, from_b) = (a.said(), b.said());
@@ -168,7 +170,7 @@ fn publication(seq: u64, bytes: usize) -> Publication {
     Publication { origin: member(1).origin, seq, after: seq - 1, round: 0, hops: 0, event }
 }
 
-/// Every word, there and back.
+/// Every message, there and back.
 #[test]
 fn each_word_comes_as_it_was_said() {
     let circle = Circle { whole: true, members: vec![member(1), member(2)] };
@@ -199,28 +201,30 @@ fn each_word_comes_as_it_was_said() {
         RingMessage::FreeSid { sid: Sid::new(3) },
     ];
     let (mut a, mut b) = open();
-    for word in forward {
-        a.say(word.clone());
+    for message in forward {
+        a.say(message.clone());
         talk(&mut a, &mut b);
-        assert_eq!(b.heard(), [RingInput::Word { conn: b.conn, word }]);
+        assert_eq!(b.heard(), [RingInput::Message { conn: b.conn, message }]);
     }
-    for word in back {
-        b.say(word.clone());
+    for message in back {
+        b.say(message.clone());
         talk(&mut a, &mut b);
-        assert_eq!(a.heard(), [RingInput::Word { conn: a.conn, word }]);
+        assert_eq!(a.heard(), [RingInput::Message { conn: a.conn, message }]);
     }
 }
 
-/// What a node says is cut to what may be read.
+/// Lists of a node are cut to their limits.
 #[test]
 fn lists_are_not_longer_than_they_may_be() {
     let (mut a, mut b) = open();
     a.say(RingMessage::CaughtUp { members: vec![member(1); limits::RING_MEMBERS_MAX + 9] });
     b.say(RingMessage::Have { had: vec![Had { origin: member(1).origin, seq: 1 }; limits::RING_ORIGINS_MAX + 9] });
     talk(&mut a, &mut b);
-    let [RingInput::Word { word: RingMessage::CaughtUp { members }, .. }] = &b.heard()[..] else { panic!("it came") };
+    let [RingInput::Message { message: RingMessage::CaughtUp { members }, .. }] = &b.heard()[..] else {
+        panic!("it came")
+    };
     assert_eq!(members.len(), limits::RING_MEMBERS_MAX);
-    let [RingInput::Word { word: RingMessage::Have { had }, .. }] = &a.heard()[..] else { panic!("it came") };
+    let [RingInput::Message { message: RingMessage::Have { had }, .. }] = &a.heard()[..] else { panic!("it came") };
     assert_eq!(had.len(), limits::RING_ORIGINS_MAX);
 }
 
@@ -258,7 +262,7 @@ fn the_end_is_told_once() {
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
 }
 
-/// What was said is written, then the connection is closed; the node hears nothing more of it.
+/// Earlier messages are written, then the connection is closed; the node hears nothing more of it.
 #[test]
 fn a_closed_connection_says_all_and_is_silent() {
     let (mut a, mut b) = open();

@@ -4,11 +4,11 @@ use turno_engine::Settings;
 use turno_proto::model::Limits;
 use turno_proto::native::Config;
 use turno_proto::zmtp::curve::KeyPair;
-use turno_proto::zmtp::{Message, Ours, Security, Settings as WireSettings};
+use turno_proto::zmtp::{Message, Ours, Security, ZmtpSettings as WireSettings};
 
 use super::super::{Door, Turn};
 use super::*;
-use crate::zmq::{ZmqAccess, ZmqEndpoint};
+use crate::zmq::{ZmqAccess, ZmqEndpoint, ZmqPlace};
 
 /// A broker, and its peers by their connections.
 struct Net {
@@ -19,10 +19,10 @@ struct Net {
 /// The other end of a connection.
 struct Far {
     id: ConnId,
-    session: Session,
-    /// What it heard and nobody asked for yet.
+    session: ZmtpSession,
+    /// Messages that it got and that nobody asked for yet.
     heard: Vec<Vec<Vec<u8>>>,
-    fault: Option<Fault>,
+    fault: Option<ZmtpFault>,
 }
 
 fn endpoint() -> ZmqEndpoint {
@@ -55,7 +55,7 @@ impl Net {
         let settings = WireSettings { security, ping_ms: 0, ..WireSettings::new(Ours::Is(kind), 1 << 30) };
         let mut out = Vec::new();
         let entropy = Entropy::new([u8::try_from(id.generation).unwrap(); ENTROPY_LEN]);
-        let session = Session::begin(self.now, Arc::new(settings), entropy, &mut out);
+        let session = ZmtpSession::begin(self.now, Arc::new(settings), entropy, &mut out);
         let mut far = Far { id, session, heard: Vec::new(), fault: None };
         self.say(&mut far, &out);
         far
@@ -105,10 +105,10 @@ impl Far {
         let (mut said, mut at) = (Vec::new(), 0);
         loop {
             match self.session.step(now, &bytes[at..], &mut said) {
-                Ok((Step::NeedMore, _)) => return said,
+                Ok((ZmtpStep::NeedMore, _)) => return said,
                 Ok((step, used)) => {
                     at += used;
-                    if let Step::Message(message) = step {
+                    if let ZmtpStep::Message(message) = step {
                         self.heard.push(message.parts().map(<[u8]>::to_vec).collect());
                     }
                 }
@@ -141,7 +141,7 @@ fn a_request_is_answered() {
     assert_eq!((net.counted(Count::Received), net.counted(Count::Sent)), (4, 4));
 }
 
-/// Each caller gets its own answer, though all have one identity, and anyone who answers first.
+/// Each caller gets its own answer, though all have one identity, whichever worker answers first.
 #[test]
 fn answers_find_their_callers() {
     let mut net = Net::at(endpoint());
@@ -243,7 +243,7 @@ fn a_push_socket_is_read_from_again() {
     let mut net = Net::at(endpoint());
     let mut push = net.peer(SocketType::Push);
     let conn = push.id;
-    // What an engine on another thread has not answered yet.
+    // Inputs that an engine on another thread has not answered yet.
     let unanswered = |net: &mut Net| {
         for _ in 0..limits::ZMQ_UNSTORED_MAX {
             let message = Message::of(&[b"x"]);
@@ -259,6 +259,42 @@ fn a_push_socket_is_read_from_again() {
     assert_eq!(net.board.take_granted(), [conn]);
     assert!(net.board.wants_reading(conn));
     net.send(&mut push, &[b"y"]);
+}
+
+/// A PUSH socket that is not read from because memory is short is not silent, and all of it is stored in order once there is memory.
+#[test]
+fn a_push_socket_waits_for_memory() {
+    let limits = Limits { memory_bytes_max: 1 << 20, frame_bytes_max: 128 << 10, ..Limits::default() };
+    let mut net = Net::new(limits, &[endpoint()]);
+    let (mut push, mut bytes) = (net.peer(SocketType::Push), Vec::new());
+    for number in 0..30_u8 {
+        push.session.send([&[number; 40_000][..]], &mut bytes);
+    }
+    let mut said = 0;
+    while net.board.wants_reading(push.id) {
+        net.say(&mut push, &bytes[said..said + 60_000]);
+        said += 60_000;
+    }
+    assert!(said < bytes.len());
+    for _ in 0..100 {
+        net.now = net.now.plus_millis(1_000);
+        net.board.sweep(net.now);
+    }
+    assert!(net.board.serves(push.id), "it is not silent");
+    let mut pull = net.peer(SocketType::Pull);
+    let mut heard = net.heard(&mut pull);
+    while heard.len() < 30 {
+        net.now = net.now.plus_millis(100);
+        net.board.sweep(net.now);
+        if net.board.wants_reading(push.id) && said < bytes.len() {
+            let end = bytes.len().min(said + 60_000);
+            net.say(&mut push, &bytes[said..end]);
+            said = end;
+        }
+        heard.extend(net.heard(&mut pull));
+    }
+    assert!(heard.iter().zip(0..).all(|(frames, number)| frames[0] == [number; 40_000]));
+    assert_eq!(net.counted(Count::Refused), 0);
 }
 
 #[test]
@@ -314,8 +350,25 @@ fn who_may_not_connect_is_refused_and_counted() {
     assert!(net.board.serves(good.id));
     let mut bad = net.far(SocketType::Req, client("guess"));
     net.pump(&mut bad);
-    assert_eq!((net.board.serves(bad.id), bad.fault), (false, Some(Fault::RefusedByPeer)));
+    assert_eq!((net.board.serves(bad.id), bad.fault), (false, Some(ZmtpFault::RefusedByPeer)));
     assert_eq!(net.counted(Count::BadHandshake), 1);
+}
+
+/// The program at an endpoint that connects has one connection, however often it was dialled before a router took that in.
+#[test]
+fn an_endpoint_that_connects_has_one_connection() {
+    let place = ZmqPlace::Connect { address: "tcp://there:1".to_owned(), socket: SocketType::Dealer };
+    let mut net = Net::at(ZmqEndpoint { place, ..endpoint() });
+    let accept = |net: &mut Net| net.board.accept(net.now, "there".to_owned(), Door::Zmq(0)).unwrap();
+    let (one, two) = (accept(&mut net), accept(&mut net));
+    assert!(net.board.is_heard(one) && !net.board.is_heard(two));
+    assert!(net.board.unwritten(two).is_empty());
+    for id in [one, two] {
+        net.board.hang_up(net.now, id);
+    }
+    assert_eq!(net.counted(Count::BadHandshake), 1, "of the first, which the program ended");
+    let again = accept(&mut net);
+    assert!(net.board.is_heard(again));
 }
 
 /// A peer that says nothing is closed, and so is the oldest of too many that are half connected.
@@ -362,7 +415,7 @@ fn bad_input_ends_the_connection() {
     four_gib.extend(u64::from(u32::MAX).to_be_bytes());
     let mut command = vec![6];
     command.extend((8_u64 << 20).to_be_bytes());
-    let endless = [&[1, 0][..]; limits::ZMTP_PARTS_MAX + 1].concat();
+    let endless = [&[1, 0][..]; limits::ZMTP_FRAMES_MAX + 1].concat();
     let table: [(SocketType, &[u8]); 5] = [
         (SocketType::Req, &four_gib),
         (SocketType::Req, &command),

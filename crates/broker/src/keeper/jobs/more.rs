@@ -1,4 +1,4 @@
-//! What a job needs and is found by, as it is stored: a part of the job's record that those written before it do not have.
+//! Labels, name and tags of a job, as they are stored: a part of the job's record that older records do not have.
 
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{Array, JobSpec};
@@ -9,7 +9,7 @@ const MAX_FAILURES: u8 = 1;
 /// The parts of a list of numbers follow.
 const PARTS: u8 = 2;
 
-/// What was read.
+/// The parsed part.
 #[derive(Debug, Default)]
 pub(super) struct More {
     pub(super) max_failures: Option<u32>,

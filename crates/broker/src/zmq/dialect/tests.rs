@@ -1,7 +1,7 @@
-//! What peers say and what the engine hears; what the engine says and what peers hear.
+//! Messages of peers become inputs, and effects become messages for peers.
 
 use bytes::Bytes;
-use turno_engine::{Event, EventRef, WorkerWord};
+use turno_engine::{Event, EventRef, WorkerMessage};
 use turno_proto::headers::{self, Headers};
 use turno_proto::model::{Cost, Durability, Filter, MessageId, Payload, Topic, limits};
 
@@ -22,6 +22,7 @@ pub(crate) struct World {
     now: Mono,
     inputs: VecDeque<Input>,
     says: Vec<Frames>,
+    pub(crate) memory: Room,
 }
 
 impl World {
@@ -29,9 +30,10 @@ impl World {
         let endpoints = Endpoints::new(&[settings], 1 << 20, 0);
         let (now, mut inputs, mut says) = (Mono::ZERO, VecDeque::new(), Vec::new());
         let endpoint = endpoints.get(0).unwrap();
-        let mut out = Out { conn: CONN, endpoint, now, inputs: &mut inputs, says: &mut says };
+        let memory = Room { free: 1 << 20, most: 1 << 20 };
+        let mut out = Out { conn: CONN, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
         let dialect = Dialect::begin(theirs, &mut out);
-        Self { dialect, endpoints, now, inputs, says }
+        Self { dialect, endpoints, now, inputs, says, memory }
     }
 
     fn of(theirs: SocketType) -> Self {
@@ -40,8 +42,8 @@ impl World {
 
     pub(crate) fn with<R>(&mut self, with: impl FnOnce(&mut Dialect, &mut Out<'_>) -> R) -> R {
         let endpoint = self.endpoints.get(0).unwrap();
-        let Self { dialect, now, inputs, says, .. } = self;
-        with(dialect, &mut Out { conn: CONN, endpoint, now: *now, inputs, says })
+        let Self { dialect, now, inputs, says, memory, .. } = self;
+        with(dialect, &mut Out { conn: CONN, endpoint, now: *now, memory: *memory, inputs, says })
     }
 
     pub(crate) fn hear(&mut self, frames: &[&[u8]]) {
@@ -59,13 +61,13 @@ impl World {
         self.with(|dialect, out| dialect.tick(true, out))
     }
 
-    /// What the peer was told by itself.
+    /// The messages that were sent to the peer without an effect.
     pub(crate) fn said(&mut self) -> Vec<Frames> {
         std::mem::take(&mut self.says)
     }
 
-    pub(crate) fn word(&mut self, seq: u32, word: CallerWord) -> Option<Frames> {
-        self.with(|dialect, out| dialect.word(seq, word, out))
+    pub(crate) fn caller_message(&mut self, seq: u32, message: CallerMessage) -> Option<Frames> {
+        self.with(|dialect, out| dialect.caller_message(seq, message, out))
     }
 
     pub(crate) fn take(&mut self) -> Vec<Input> {
@@ -82,6 +84,21 @@ impl World {
         requests.collect()
     }
 
+    /// The numbers and payloads of sends.
+    fn sends(&mut self) -> Vec<(u32, Payload)> {
+        let sends = self.take().into_iter().map(|input| match input {
+            Input::Send { message, .. } => (message.seq, message.payload),
+            other => panic!("{other:?}"),
+        });
+        sends.collect()
+    }
+
+    fn stored(&mut self, seq: u32) {
+        let id = MessageId::new(1, 1, 0);
+        let stored = NativeEffect::Stored { seq, id, durability: Durability::Memory, duplicate: false };
+        self.with(|dialect, out| dialect.native(&stored, out)).unwrap();
+    }
+
     pub(crate) fn counted(&self, what: Count) -> u64 {
         self.endpoints.get(0).unwrap().counted(what)
     }
@@ -91,8 +108,8 @@ pub(crate) fn settings() -> ZmqEndpoint {
     ZmqEndpoint::new("127.0.0.1:1".parse().unwrap(), "q".parse().unwrap())
 }
 
-pub(crate) fn reply(body: &'static [u8], more: bool) -> CallerWord {
-    CallerWord::Reply { more, payload: Payload::body(body) }
+pub(crate) fn reply(body: &'static [u8], more: bool) -> CallerMessage {
+    CallerMessage::Reply { more, payload: Payload::body(body) }
 }
 
 pub(crate) fn parted(lengths: &str, body: &[u8]) -> Payload {
@@ -135,10 +152,11 @@ fn a_request_goes_to_the_queue_and_its_envelope_comes_back() {
         let (seq, payload) = &requests[0];
         let body = &message[envelope.len()..];
         assert_eq!((payload.split().1, payload.headers), (Bytes::from(body.concat()), body.len() > 1));
-        let frames = world.word(*seq, CallerWord::Reply { more: false, payload: payload.clone() }).unwrap();
+        let frames =
+            world.caller_message(*seq, CallerMessage::Reply { more: false, payload: payload.clone() }).unwrap();
         assert_eq!(frames, message, "{theirs}");
         assert_eq!((world.dialect.held_bytes(), world.dialect.unended()), (0, 0));
-        assert_eq!(world.word(*seq, reply(b"again", false)), None, "one answer");
+        assert_eq!(world.caller_message(*seq, reply(b"again", false)), None, "one answer");
     }
 }
 
@@ -150,8 +168,8 @@ fn many_requests_are_told_apart() {
     let requests = world.requests();
     let [(one, _), (two, _)] = requests[..] else { panic!("{requests:?}") };
     assert_ne!(one, two);
-    assert_eq!(world.word(two, reply(b"2", false)).unwrap(), ["2"]);
-    assert_eq!(world.word(one, reply(b"1", false)).unwrap(), ["", "1"]);
+    assert_eq!(world.caller_message(two, reply(b"2", false)).unwrap(), ["2"]);
+    assert_eq!(world.caller_message(one, reply(b"1", false)).unwrap(), ["", "1"]);
     assert_eq!(world.dialect.held_bytes(), 0);
 }
 
@@ -160,31 +178,31 @@ fn a_reply_in_pieces_is_one_message() {
     let mut world = World::of(SocketType::Req);
     world.hear(&[b"", b"x"]);
     let (seq, _) = world.requests()[0];
-    assert_eq!(world.word(seq, reply(b"a", true)), None);
-    let two = CallerWord::Reply { more: true, payload: parted("1 1", b"bc") };
-    assert_eq!(world.word(seq, two), None);
-    assert_eq!(world.word(seq, CallerWord::Progress { payload: Payload::default() }), None);
-    assert_eq!(world.word(seq, reply(b"d", false)).unwrap(), ["", "a", "b", "c", "d"]);
+    assert_eq!(world.caller_message(seq, reply(b"a", true)), None);
+    let two = CallerMessage::Reply { more: true, payload: parted("1 1", b"bc") };
+    assert_eq!(world.caller_message(seq, two), None);
+    assert_eq!(world.caller_message(seq, CallerMessage::Progress { payload: Payload::default() }), None);
+    assert_eq!(world.caller_message(seq, reply(b"d", false)).unwrap(), ["", "a", "b", "c", "d"]);
     assert_eq!(world.dialect.held_bytes(), 0);
 }
 
 #[test]
 fn a_failure_is_withheld_and_counted_or_told_by_a_frame() {
-    let failed = || CallerWord::Undelivered { code: Code::TimedOut, payload: Payload::default() };
+    let failed = || CallerMessage::Undelivered { code: Code::TimedOut, payload: Payload::default() };
     let mut world = World::of(SocketType::Req);
     world.hear(&[b"", b"x"]);
     let (seq, _) = world.requests()[0];
-    assert_eq!(world.word(seq, failed()), None);
+    assert_eq!(world.caller_message(seq, failed()), None);
     assert_eq!((world.counted(Count::Withheld), world.dialect.unended()), (1, 0));
     let told = ZmqEndpoint { error_frame: Some("ERROR".to_owned()), ..settings() };
     let mut world = World::new(SocketType::Req, told);
     world.hear(&[b"", b"x"]);
     world.hear(&[b"", b"y"]);
     let requests = world.requests();
-    assert_eq!(world.word(requests[0].0, failed()).unwrap(), ["", "ERROR", "timed_out"]);
+    assert_eq!(world.caller_message(requests[0].0, failed()).unwrap(), ["", "ERROR", "timed_out"]);
     let payload = parted("2 1", b"why");
-    let word = CallerWord::Undelivered { code: Code::Failed, payload };
-    assert_eq!(world.word(requests[1].0, word).unwrap(), ["", "ERROR", "failed", "wh", "y"]);
+    let message = CallerMessage::Undelivered { code: Code::Failed, payload };
+    assert_eq!(world.caller_message(requests[1].0, message).unwrap(), ["", "ERROR", "failed", "wh", "y"]);
     assert_eq!(world.counted(Count::Withheld), 0);
 }
 
@@ -200,6 +218,31 @@ fn what_has_no_valid_envelope_is_dropped_and_counted() {
     let bad: [&[&[u8]]; 4] = [&[b"12345678"], &[b"1234567", b"", b"x"], &[b"", b"x"], &[b"x", b"12345678", b"", b"y"]];
     bad.iter().for_each(|message| worker.hear(message));
     assert_eq!((worker.take(), worker.counted(Count::BadEnvelope)), (vec![], 4));
+}
+
+/// The parts behind the envelope count, whatever the socket is.
+#[test]
+fn a_message_of_too_many_parts_ends_the_connection() {
+    let number: &[u8] = &[0; 8];
+    let table: [(SocketType, &[&[u8]]); 6] = [
+        (SocketType::Req, &[b""]),
+        (SocketType::Dealer, &[]),
+        (SocketType::Dealer, &[b""]),
+        (SocketType::Rep, &[number, b""]),
+        (SocketType::Push, &[]),
+        (SocketType::Pub, &[b"topic"]),
+    ];
+    for (theirs, envelope) in table {
+        let mut world = World::of(theirs);
+        world.take();
+        for (parts, end) in
+            [(limits::MESSAGE_PARTS_MAX, Ok(())), (limits::MESSAGE_PARTS_MAX + 1, Err(Code::TooManyParts))]
+        {
+            let message = Message::of(&[envelope, &vec![&b"x"[..]; parts]].concat());
+            assert_eq!(world.try_hear(&message), end, "{theirs} {parts}");
+            assert_eq!(world.take().is_empty(), end.is_err());
+        }
+    }
 }
 
 /// REP has one slot, DEALER and ROUTER those of the endpoint; the reply settles.
@@ -226,9 +269,9 @@ fn workers_register_and_settle_by_their_reply() {
         world.hear(&[&frames[0], b"", b"x", b"", b"y"]);
         let payload = parted("1 0 1", b"xy");
         let delivery = Delivery { index: 5, stamp: 6 };
-        assert_eq!(world.take(), [Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload })]);
+        assert_eq!(world.take(), [Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload })]);
         world.hear(&[&frames[0], b""]);
-        let empty = Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: Payload::default() });
+        let empty = Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: Payload::default() });
         assert_eq!(world.take(), [empty], "an envelope alone is an empty reply");
         assert!(world.dialect.settles());
         assert_eq!(
@@ -267,7 +310,7 @@ fn a_pull_socket_has_done_its_work_when_it_was_written() {
     world.dialect.queued(delivery(2), 25);
     for (bytes, acked) in [(9, None), (1, Some(1)), (14, None), (1, Some(2))] {
         world.with(|dialect, out| dialect.wrote(bytes, out));
-        let acked = acked.map(|stamp| Input::worker(CONN, delivery(stamp), WorkerWord::Ack));
+        let acked = acked.map(|stamp| Input::worker(CONN, delivery(stamp), WorkerMessage::Ack));
         assert_eq!(world.take(), acked.into_iter().collect::<Vec<_>>());
     }
 }
@@ -285,10 +328,65 @@ fn what_is_pushed_is_sent_and_counts_until_it_is_stored() {
     };
     assert_eq!((&one.payload, &two.payload), (&Payload::body("one"), &parted("0 3", b"two")));
     assert_eq!((one.handle, world.dialect.unended()), (HANDLE, 2));
-    let id = MessageId::new(1, 1, 0);
-    let stored = NativeEffect::Stored { seq: one.seq, id, durability: Durability::Memory, duplicate: false };
-    world.with(|dialect, out| dialect.native(&stored, out)).unwrap();
-    assert_eq!(world.word(two.seq, CallerWord::undelivered(Code::OverMemory)), None);
+    world.stored(one.seq);
+    assert_eq!(world.caller_message(two.seq, CallerMessage::undelivered(Code::UnknownHandle)), None);
+    assert_eq!((world.dialect.unended(), world.counted(Count::Refused)), (0, 1));
+}
+
+/// A message that the engine has no room for is tried again, one after the other and in order; nothing comes between.
+#[test]
+fn what_is_refused_for_lack_of_room_is_kept() {
+    for code in [Code::OverMemory, Code::OverDisk, Code::Closing] {
+        let mut world = World::of(SocketType::Push);
+        world.take();
+        [&b"1"[..], b"2", b"3"].iter().for_each(|body| world.hear(&[body]));
+        let sends = world.sends();
+        world.stored(sends[0].0);
+        for (seq, _) in &sends[1..] {
+            assert_eq!(world.caller_message(*seq, CallerMessage::undelivered(code)), None);
+        }
+        assert!(world.dialect.holds() && world.dialect.held_bytes() > 0);
+        world.hear(&[b"4"]);
+        assert_eq!(world.take(), [], "it waits behind them");
+        world.memory.free = 0;
+        world.tick(1).unwrap();
+        assert_eq!(world.take(), [], "the engine would refuse it");
+        world.memory.free = 1 << 20;
+        for body in [&b"2"[..], b"3", b"4"] {
+            world.tick(1).unwrap();
+            let sends = world.sends();
+            assert_eq!((sends.len(), &sends[0].1), (1, &Payload::body(body)));
+            world.caller_message(sends[0].0, CallerMessage::undelivered(code));
+            world.tick(1).unwrap();
+            let again = world.sends();
+            assert_eq!((again.len(), &again[0].1), (1, &Payload::body(body)));
+            world.stored(again[0].0);
+            // The next one went out with that, and is refused.
+            for (seq, _) in world.sends() {
+                world.caller_message(seq, CallerMessage::undelivered(code));
+            }
+        }
+        assert_eq!((world.dialect.holds(), world.dialect.unended(), world.dialect.held_bytes()), (false, 0, 0));
+        assert_eq!(world.counted(Count::Refused), 0);
+    }
+}
+
+/// A message that is longer than all memory for messages can never be stored.
+#[test]
+fn what_never_has_room_is_refused() {
+    let mut world = World::of(SocketType::Push);
+    world.take();
+    world.memory = Room { free: 0, most: 1_000 };
+    world.hear(&[b"short"]);
+    world.hear(&[&[1; 2_000]]);
+    assert_eq!((world.take(), world.dialect.unended()), (vec![], 2));
+    world.memory.free = 1_000;
+    world.tick(1).unwrap();
+    let short = world.sends();
+    world.memory.free = 0;
+    world.stored(short[0].0);
+    let long = world.sends();
+    world.caller_message(long[0].0, CallerMessage::undelivered(Code::OverMemory));
     assert_eq!((world.dialect.unended(), world.counted(Count::Refused)), (0, 1));
 }
 
@@ -303,7 +401,7 @@ fn published(message: &[&[u8]], prefix: &str) -> Option<Event> {
     })
 }
 
-/// What one socket publishes another of the same endpoint gets, frame by frame.
+/// An event of one socket reaches another of the same endpoint, frame by frame.
 #[test]
 fn what_is_published_comes_out_as_it_was() {
     let table: [(&[&[u8]], &str, &str); 6] = [

@@ -29,18 +29,18 @@ fn a_client_is_answered_in_its_own_form() {
         one.hear(&[front, &[b"MDPC01", b"echo", b"a", b"b"]].concat());
         let (seq, _, payload) = request(&mut one);
         assert_eq!(payload, parted("1 1", b"ab"));
-        assert_eq!(one.word(seq, reply(b"x", true)), None, "MDP/0.1 has one reply");
+        assert_eq!(one.caller_message(seq, reply(b"x", true)), None, "MDP/0.1 has one reply");
         let expected: Vec<&[u8]> = [front, &[b"MDPC01", b"echo", b"x", b"y"]].concat();
-        assert_eq!(one.word(seq, reply(b"y", false)).unwrap(), expected);
+        assert_eq!(one.caller_message(seq, reply(b"y", false)).unwrap(), expected);
         assert_eq!(one.dialect.unended(), 0);
 
         let mut two = World::new(SocketType::Dealer, settings());
         two.hear(&[front, &[b"MDPC02", b"\x01", b"echo", b"a"]].concat());
         let (seq, ..) = request(&mut two);
         let partial: Vec<&[u8]> = [front, &[b"MDPC02", b"\x02", b"echo", b"x"]].concat();
-        assert_eq!(two.word(seq, reply(b"x", true)).unwrap(), partial);
+        assert_eq!(two.caller_message(seq, reply(b"x", true)).unwrap(), partial);
         let last: Vec<&[u8]> = [front, &[b"MDPC02", b"\x03", b"echo", b"y"]].concat();
-        assert_eq!(two.word(seq, reply(b"y", false)).unwrap(), last);
+        assert_eq!(two.caller_message(seq, reply(b"y", false)).unwrap(), last);
         assert_eq!(two.dialect.unended(), 0);
     }
 }
@@ -66,17 +66,17 @@ fn a_service_is_a_queue_and_has_one_handle() {
 
 #[test]
 fn a_failure_is_withheld_or_told() {
-    let failed = || CallerWord::undelivered(Code::TimedOut);
+    let failed = || CallerMessage::undelivered(Code::TimedOut);
     let mut world = World::new(SocketType::Req, settings());
     world.hear(&[b"", b"MDPC01", b"echo", b"x"]);
     let (seq, ..) = request(&mut world);
-    assert_eq!((world.word(seq, failed()), world.counted(Count::Withheld)), (None, 1));
+    assert_eq!((world.caller_message(seq, failed()), world.counted(Count::Withheld)), (None, 1));
     let told = ZmqEndpoint { error_frame: Some("E".to_owned()), ..settings() };
     let mut world = World::new(SocketType::Req, told);
     world.hear(&[b"", b"MDPC02", b"\x01", b"echo", b"x"]);
     let (seq, ..) = request(&mut world);
     let expected: &[&[u8]] = &[b"", b"MDPC02", b"\x03", b"echo", b"E", b"timed_out"];
-    assert_eq!(world.word(seq, failed()).unwrap(), expected);
+    assert_eq!(world.caller_message(seq, failed()).unwrap(), expected);
 }
 
 #[test]
@@ -106,6 +106,24 @@ fn commands_that_make_no_sense_are_counted() {
     assert_eq!((worker.take(), worker.counted(Count::BadEnvelope)), (vec![], 6));
 }
 
+/// Frames of the protocol are no parts.
+#[test]
+fn a_message_of_too_many_parts_ends_the_connection() {
+    let table: [(World, &[&[u8]]); 2] = [
+        (World::new(SocketType::Dealer, settings()), &[b"", b"MDPC02", b"\x01", b"echo"]),
+        (worker(b"MDPW02"), &[b"", b"MDPW02", b"\x04", b"12345678", b""]),
+    ];
+    for (mut world, envelope) in table {
+        for (parts, end) in
+            [(limits::MESSAGE_PARTS_MAX, Ok(())), (limits::MESSAGE_PARTS_MAX + 1, Err(Code::TooManyParts))]
+        {
+            let message = Message::of(&[envelope, &vec![&b"x"[..]; parts]].concat());
+            assert_eq!(world.try_hear(&message), end, "{parts}");
+            assert_eq!(world.take().is_empty(), end.is_err());
+        }
+    }
+}
+
 fn worker(header: &[u8]) -> World {
     let mut world = World::new(SocketType::Dealer, settings());
     world.hear(&[b"", header, b"\x01", b"echo"]);
@@ -132,13 +150,13 @@ fn a_worker_gets_requests_and_replies() {
             world.hear(&[b"", header, &[partial], &frames[3], b"", b"x"]);
             assert_eq!(
                 world.take(),
-                [Input::worker(conn, delivery, WorkerWord::Reply { more: true, payload: Payload::body("x") })]
+                [Input::worker(conn, delivery, WorkerMessage::Reply { more: true, payload: Payload::body("x") })]
             );
         }
         world.hear(&[b"", header, &[last], &frames[3], b"", b"y", b""]);
         assert_eq!(
             world.take(),
-            [Input::worker(conn, delivery, WorkerWord::Reply { more: false, payload: parted("1 0", b"y") })]
+            [Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: parted("1 0", b"y") })]
         );
         assert!(world.dialect.settles());
     }

@@ -1,32 +1,32 @@
 //! Broadcasts: what goes out, what comes back, and the worker's side of them.
 
 use turno_proto::model::{BroadcastEnd, Cost, Delivery};
-use turno_proto::native::{Answer, Broadcast, Deliver};
+use turno_proto::native::{Answer, Deliver, RawBroadcast};
 
 use super::super::{Held, Settlement};
 use super::*;
 
-fn frame(seq: u32, deadline_ms: Option<u32>) -> Broadcast<'static> {
+fn frame(seq: u32, deadline_ms: Option<u32>) -> RawBroadcast<'static> {
     let raw = Raw { headers: false, bytes: b"x" };
-    Broadcast { seq, handle: 0, deadline_ms, no_reply: false, skip_self: false, payload: raw }
+    RawBroadcast { seq, handle: 0, deadline_ms, no_reply: false, skip_self: false, payload: raw }
 }
 
 fn answer(seq: u32, more: bool, failed: bool, body: &str) -> Frame<'_> {
     Frame::Answer(Answer { seq, worker: 42, name: "w", more, failed, raw: raw(body) })
 }
 
-fn answered(ticket: u64, more: bool, failed: bool, body: &'static str) -> Event {
+fn answered(ticket: u64, more: bool, failed: bool, body: &'static str) -> CoreEvent {
     let (ticket, name, payload) = (Ticket(ticket), "w".to_owned(), Payload::body(body));
-    Event::Answer { ticket, worker: 42, name, more, failed, payload }
+    CoreEvent::Answer { ticket, worker: 42, name, more, failed, payload }
 }
 
 fn end(seq: u32, consumers: u32) -> Frame<'static> {
     Frame::BroadcastEnd { seq, end: Box::new(BroadcastEnd { consumers, ..BroadcastEnd::default() }) }
 }
 
-fn ended(ticket: u64, consumers: u32) -> Event {
+fn ended(ticket: u64, consumers: u32) -> CoreEvent {
     let end = BroadcastEnd { consumers, ..BroadcastEnd::default() };
-    Event::BroadcastEnd { ticket: Ticket(ticket), end: Box::new(end) }
+    CoreEvent::BroadcastEnd { ticket: Ticket(ticket), end: Box::new(end) }
 }
 
 impl Rig {
@@ -41,7 +41,7 @@ fn answers_come_one_by_one_and_then_the_end() {
     let mut rig = Rig::open(&["a"]);
     rig.broadcast(1, ask("q", "x"));
     rig.broadcast(2, Ask { timeout_ms: Some(700), no_reply: true, skip_self: true, ..ask("q", "x") });
-    let second = Broadcast { no_reply: true, skip_self: true, ..frame(5, Some(700)) };
+    let second = RawBroadcast { no_reply: true, skip_self: true, ..frame(5, Some(700)) };
     let expected =
         [Frame::Open { seq: 3, handle: 0, name: b"q" }, Frame::Broadcast(frame(4, None)), Frame::Broadcast(second)];
     assert_eq!(frames(&rig.sent()), expected);
@@ -79,7 +79,7 @@ fn it_ends_once_however_it_ends() {
     assert_eq!(rig.events(), [failed(2, Code::TimedOut)]);
 }
 
-/// What was written and lost may have been done: it ends, unless its caller does not mind. One that has begun to be
+/// A broadcast that was written before the connection was lost may have been done: it ends, unless its caller does not mind. One that has begun to be
 /// answered never begins anew, and one that a closing broker gave back was never begun.
 #[test]
 fn a_lost_connection_ends_it_unless_it_may_go_out_twice() {
@@ -92,7 +92,7 @@ fn a_lost_connection_ends_it_unless_it_may_go_out_twice() {
     rig.say(&[answer(6, false, false, "begun"), Frame::Undelivered { seq: 7, code: Code::Closing, raw: raw("") }]);
     rig.core.handle_disconnected(rig.now, "gone");
     let events = rig.events();
-    let ends: Vec<&Event> = events.iter().filter(|event| matches!(event, Event::Failed { .. })).collect();
+    let ends: Vec<&CoreEvent> = events.iter().filter(|event| matches!(event, CoreEvent::Failed { .. })).collect();
     assert_eq!(ends, [&failed(1, Code::ConnectionLost), &failed(3, Code::ConnectionLost)]);
     rig.greet();
     let sent = rig.sent();
@@ -110,7 +110,7 @@ fn answers_of_the_wrong_kind_end_the_connection() {
         rig.sent();
         rig.say(std::slice::from_ref(&wrong));
         let events = rig.events();
-        assert!(matches!(events.first(), Some(Event::Lost { .. })), "{wrong:?}: {events:?}");
+        assert!(matches!(events.first(), Some(CoreEvent::Lost { .. })), "{wrong:?}: {events:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Durability, MessageId};
-use turno_proto::native::Outgoing;
+use turno_proto::native::RawOutgoing;
 
 use super::super::calls::CALLS_MAX;
 use super::*;
@@ -24,7 +24,7 @@ fn options_become_fields_and_a_queue_is_opened_once() {
     rig.core.send(rig.now, Ticket(2), ask("q", "y"));
     rig.core.send(rig.now, Ticket(3), ask("r", "z"));
     let sent = rig.sent();
-    let request = Outgoing {
+    let request = RawOutgoing {
         deadline_ms: Some(2_000),
         retries: Some(3),
         priority: Some(9),
@@ -32,16 +32,16 @@ fn options_become_fields_and_a_queue_is_opened_once() {
         fail_fast: true,
         cancel_on_disconnect: true,
         no_reply: true,
-        ..Outgoing::new(4, 0, raw("x"))
+        ..RawOutgoing::new(4, 0, raw("x"))
     };
     assert_eq!(
         frames(&sent),
         [
             Frame::Open { seq: 3, handle: 0, name: b"q" },
             Frame::Request(request),
-            Frame::Send(Outgoing::new(5, 0, raw("y"))),
+            Frame::Send(RawOutgoing::new(5, 0, raw("y"))),
             Frame::Open { seq: 6, handle: 1, name: b"r" },
-            Frame::Send(Outgoing::new(7, 1, raw("z"))),
+            Frame::Send(RawOutgoing::new(7, 1, raw("z"))),
         ]
     );
 }
@@ -75,20 +75,20 @@ fn every_answer_ends_its_call() {
     assert_eq!(
         rig.events(),
         [
-            Event::Delivered { ticket: Ticket(2) },
-            Event::Progress { ticket: Ticket(1), payload: Payload::body("half") },
-            Event::Reply { ticket: Ticket(1), more: true, payload: Payload::body("one") },
+            CoreEvent::Delivered { ticket: Ticket(2) },
+            CoreEvent::Progress { ticket: Ticket(1), payload: Payload::body("half") },
+            CoreEvent::Reply { ticket: Ticket(1), more: true, payload: Payload::body("one") },
             replied(1, "two"),
-            Event::Failed { ticket: Ticket(3), code: Code::Failed, payload: Payload::body("oops") },
-            Event::Stored { ticket: Ticket(5), id, durability: Durability::Memory, duplicate: false },
-            Event::Admin { ticket: Ticket(6), answer: Box::new(answer) },
-            Event::Failed { ticket: Ticket(7), code: Code::NotFound, payload: Payload::body("no") },
+            CoreEvent::Failed { ticket: Ticket(3), code: Code::Failed, payload: Payload::body("oops") },
+            CoreEvent::Stored { ticket: Ticket(5), id, durability: Durability::Memory, duplicate: false },
+            CoreEvent::Admin { ticket: Ticket(6), answer: Box::new(answer) },
+            CoreEvent::Failed { ticket: Ticket(7), code: Code::NotFound, payload: Payload::body("no") },
         ]
     );
     assert_eq!(rig.core.calls.len(), 1, "only the fourth waits");
 }
 
-/// A job may take days, and anyone who waits for its end has no deadline; any other question has.
+/// A job may take days, and a call that waits for its end has no deadline; any other call has.
 #[test]
 fn who_waits_for_a_job_waits_as_long_as_it_takes() {
     let mut rig = Rig::open(&["a"]);
@@ -96,7 +96,7 @@ fn who_waits_for_a_job_waits_as_long_as_it_takes() {
     rig.core.admin(rig.now, Ticket(2), AdminCall::Status);
     rig.sent();
     let mut ends = Vec::new();
-    // What the broker says keeps the connection, for an hour.
+    // Frames of the broker keep the connection, for an hour.
     for _ in 0..3_600 {
         rig.pass_ms(1_000);
         rig.say(&[Frame::Pong { seq: 0 }]);

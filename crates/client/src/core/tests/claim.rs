@@ -26,8 +26,8 @@ fn granted(seq: u32, token: u64) -> Frame<'static> {
     Frame::fenced(token, Frame::Ok { seq })
 }
 
-fn active(token: u64) -> Event {
-    Event::Active { queue: queue("q"), token }
+fn active(token: u64) -> CoreEvent {
+    CoreEvent::Active { queue: queue("q"), token }
 }
 
 /// Proves S2.20: a free queue is the worker's at once, with its token.
@@ -36,7 +36,7 @@ fn a_free_queue_is_taken_at_once() {
     for claim in [Claim::Exclusive, Claim::Standby] {
         let mut rig = begun(claim);
         rig.say(&[granted(5, 9)]);
-        assert_eq!(rig.events(), [Event::Registered, active(9)]);
+        assert_eq!(rig.events(), [CoreEvent::Registered, active(9)]);
     }
 }
 
@@ -47,8 +47,8 @@ fn a_taken_queue_refuses_the_worker() {
         let mut rig = begun(claim);
         rig.say(&[Frame::QueueFull { seq: 5, handle: 0 }]);
         let events = rig.events();
-        assert!(matches!(events.first(), Some(Event::NotRegistered { code: Code::QueueFull, .. })), "{events:?}");
-        assert!(matches!(events.last(), Some(Event::GaveUp { .. })), "{events:?}");
+        assert!(matches!(events.first(), Some(CoreEvent::NotRegistered { code: Code::QueueFull, .. })), "{events:?}");
+        assert!(matches!(events.last(), Some(CoreEvent::GaveUp { .. })), "{events:?}");
     }
 }
 
@@ -57,8 +57,8 @@ fn a_taken_queue_refuses_the_worker() {
 fn a_standby_waits_and_takes_over() {
     let mut rig = begun(Claim::Standby);
     rig.say(&[Frame::QueueFull { seq: 5, handle: 0 }]);
-    let standing_by = Event::StandingBy { queue: queue("q") };
-    assert_eq!(rig.events(), [Event::Registered, standing_by.clone()]);
+    let standing_by = CoreEvent::StandingBy { queue: queue("q") };
+    assert_eq!(rig.events(), [CoreEvent::Registered, standing_by.clone()]);
     let sent = rig.sent();
     assert_eq!(frames(&sent), [Frame::QueueAvailableNotify { seq: 6, handle: 0 }]);
     rig.say(&[Frame::QueueAvailable { seq: 6, handle: 0 }]);
@@ -76,7 +76,7 @@ fn a_standby_waits_and_takes_over() {
     assert_eq!(rig.events(), [active(12)]);
 }
 
-/// Proves S2.24: a queue that becomes free while the broker is in maintenance is taken as well: anyone who does not come is
+/// Proves S2.24: a queue that becomes free while the broker is in maintenance is taken as well: a worker that does not come is
 /// passed over, and would stand in no line when the broker goes on.
 #[test]
 fn a_standby_takes_over_during_maintenance() {
@@ -103,9 +103,9 @@ fn queues_are_claimed_one_by_one() {
     rig.sent();
     rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }, Frame::Ok { seq: 5 }]);
     rig.say(&[Frame::QueueFull { seq: 6, handle: 0 }, Frame::QueueAvailable { seq: 8, handle: 0 }, granted(9, 4)]);
-    assert_eq!(rig.events(), [Event::StandingBy { queue: queue("q") }, active(4)], "r is not answered yet");
+    assert_eq!(rig.events(), [CoreEvent::StandingBy { queue: queue("q") }, active(4)], "r is not answered yet");
     rig.say(&[granted(7, 3)]);
-    assert_eq!(rig.events(), [Event::Registered, Event::Active { queue: queue("r"), token: 3 }]);
+    assert_eq!(rig.events(), [CoreEvent::Registered, CoreEvent::Active { queue: queue("r"), token: 3 }]);
 }
 
 /// A standby that cannot wait, or is refused when it takes over, begins again with a new connection.
@@ -116,7 +116,7 @@ fn a_refused_wait_begins_again() {
     rig.events();
     rig.say(&[Frame::Error { seq: 6, code: Code::NotRefused, fatal: false, detail: "" }]);
     let events = rig.events();
-    assert!(matches!(events.first(), Some(Event::Lost { .. })), "{events:?}");
+    assert!(matches!(events.first(), Some(CoreEvent::Lost { .. })), "{events:?}");
 }
 
 /// Proves S0.41 and S2.24: after a lost connection it asks for the queue again, and stands by again if it must.
@@ -131,7 +131,7 @@ fn a_lost_connection_begins_the_claim_again() {
     let sent = rig.sent();
     assert_eq!(frames(&sent).last(), Some(&Frame::Consume { seq: 5, handle: 0, exclusive: true }));
     rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }, Frame::QueueFull { seq: 5, handle: 0 }]);
-    assert_eq!(rig.events(), [Event::Registered, Event::StandingBy { queue: queue("q") }]);
+    assert_eq!(rig.events(), [CoreEvent::Registered, CoreEvent::StandingBy { queue: queue("q") }]);
 }
 
 /// Proves S2.21 and S2.23: a worker that does not stand by and finds its queue another's after a lost connection ends in
@@ -158,15 +158,15 @@ fn a_holder_that_was_replaced_ends() {
         let sent = rig.sent();
         assert_eq!(rig.core.closed(), ends, "{claim:?} after {away_ms} ms: {events:?}");
         if ends {
-            assert_eq!(events, [Event::Replaced { queue: queue("q") }]);
+            assert_eq!(events, [CoreEvent::Replaced { queue: queue("q") }]);
             let closing = Closing { reason: ClosingReason::Shutdown, within_ms: 0 };
             assert_eq!(frames(&sent), [Frame::Deregister { seq: 6 }, Frame::Closing { closing }]);
             assert_eq!(rig.core.next_deadline(), None);
         } else {
             let refused = events.first();
-            assert!(matches!(refused, Some(Event::NotRegistered { code: Code::QueueFull, .. })), "{events:?}");
+            assert!(matches!(refused, Some(CoreEvent::NotRegistered { code: Code::QueueFull, .. })), "{events:?}");
             rig.pass_ms(1_000);
-            assert!(matches!(rig.events()[..], [Event::Connect { .. }]), "it tries on");
+            assert!(matches!(rig.events()[..], [CoreEvent::Connect { .. }]), "it tries on");
         }
     }
 }
@@ -188,7 +188,7 @@ fn refusals_do_not_put_off_the_end() {
     assert_eq!(refusals, 15, "once a second until the broker must know");
 }
 
-/// Proves I8 from the worker's side: every word about a delivery carries the token it came with, unless there is no room
+/// Proves I8 from the worker's side: every frame about a delivery carries the token it came with, unless there is no room
 /// for both.
 #[test]
 fn words_about_a_delivery_carry_its_token() {
@@ -208,7 +208,7 @@ fn words_about_a_delivery_carry_its_token() {
     for (words, fenced) in [("x", true), (most.as_str(), true), (more.as_str(), false)] {
         let mut rig = begun(Claim::Exclusive);
         rig.say(&[granted(5, 9), deliver.clone()]);
-        let Some(Event::Deliver(handed)) = rig.events().pop() else { panic!("it was delivered") };
+        let Some(CoreEvent::Deliver(handed)) = rig.events().pop() else { panic!("it was delivered") };
         assert_eq!(handed.token, Some(9));
         let held = Held { epoch: rig.core.link.epoch, delivery };
         assert!(rig.core.extend(held, 5));
@@ -243,7 +243,7 @@ fn asking_again(claim: Claim) -> (Rig, u32) {
 fn a_dropped_holder_comes_back_with_a_new_token() {
     let (mut rig, seq) = asking_again(Claim::Exclusive);
     rig.say(&[granted(seq, 12)]);
-    assert_eq!(rig.events(), [Event::Returned { queue: queue("q") }, active(12)]);
+    assert_eq!(rig.events(), [CoreEvent::Returned { queue: queue("q") }, active(12)]);
 }
 
 /// Proves S2.22: if another has the queue by then, a standby waits for it, and any other worker asks again later.
@@ -251,7 +251,7 @@ fn a_dropped_holder_comes_back_with_a_new_token() {
 fn a_dropped_holder_finds_the_queue_taken() {
     let (mut rig, seq) = asking_again(Claim::Standby);
     rig.say(&[Frame::QueueFull { seq, handle: 0 }]);
-    assert_eq!(rig.events(), [Event::StandingBy { queue: queue("q") }]);
+    assert_eq!(rig.events(), [CoreEvent::StandingBy { queue: queue("q") }]);
     let sent = rig.sent();
     let [Frame::QueueAvailableNotify { seq, handle: 0 }] = frames(&sent)[..] else { panic!("it asks to be told") };
     rig.say(&[Frame::QueueAvailable { seq, handle: 0 }]);
@@ -281,11 +281,11 @@ fn a_holder_is_told_of_a_higher_token() {
     let sent = rig.sent();
     assert_eq!(frames(&sent), [Frame::Consume { seq: 6, handle: 0, exclusive: true }]);
     rig.say(&[Frame::QueueFull { seq: 6, handle: 0 }]);
-    assert_eq!(rig.events(), [Event::StandingBy { queue: queue("q") }]);
+    assert_eq!(rig.events(), [CoreEvent::StandingBy { queue: queue("q") }]);
 
     let mut rig = begun(Claim::Exclusive);
     rig.say(&[granted(5, 9)]);
     rig.events();
     rig.say(&[told]);
-    assert_eq!(rig.events().first(), Some(&Event::Replaced { queue: queue("q") }));
+    assert_eq!(rig.events().first(), Some(&CoreEvent::Replaced { queue: queue("q") }));
 }

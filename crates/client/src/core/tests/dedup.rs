@@ -1,7 +1,7 @@
 //! Sends with a dedup id outlive their connection: written again until a broker answers or their time is over.
 
 use turno_proto::model::{DedupId, Durability, MessageId};
-use turno_proto::native::Outgoing;
+use turno_proto::native::RawOutgoing;
 
 use super::*;
 
@@ -13,9 +13,9 @@ fn stored_frame(seq: u32, duplicate: bool) -> Frame<'static> {
     Frame::Stored { seq, durability: Durability::Disk, id: MessageId::new(1, 2, 3), duplicate }
 }
 
-fn stored(ticket: u64, duplicate: bool) -> Event {
+fn stored(ticket: u64, duplicate: bool) -> CoreEvent {
     let (id, durability) = (MessageId::new(1, 2, 3), Durability::Disk);
-    Event::Stored { ticket: Ticket(ticket), id, durability, duplicate }
+    CoreEvent::Stored { ticket: Ticket(ticket), id, durability, duplicate }
 }
 
 /// The bodies and dedup ids of the sends among these bytes.
@@ -44,10 +44,10 @@ fn sends_in_flight_on_a_lost_connection() {
     assert_eq!(
         rig.events(),
         [
-            Event::Lost { address: tcp("a"), reason: "reset".to_owned() },
-            Event::Disconnect { flush: false },
+            CoreEvent::Lost { address: tcp("a"), reason: "reset".to_owned() },
+            CoreEvent::Disconnect { flush: false },
             failed(3, Code::ConnectionLost),
-            Event::Connect { address: tcp("b") },
+            CoreEvent::Connect { address: tcp("b") },
         ]
     );
     rig.greet();
@@ -69,7 +69,7 @@ fn a_send_is_written_again_until_its_time_is_over() {
         let [Frame::Open { .. }, Frame::Send(send)] = frames(&sent)[..] else { panic!("OPEN and SEND") };
         assert_eq!(
             send,
-            Outgoing { deadline_ms: Some(left_ms), dedup_id: Some(b"x"), ..Outgoing::new(4, 0, raw("1")) }
+            RawOutgoing { deadline_ms: Some(left_ms), dedup_id: Some(b"x"), ..RawOutgoing::new(4, 0, raw("1")) }
         );
         rig.pass_ms(1_000);
         rig.core.handle_disconnected(rig.now, "reset");

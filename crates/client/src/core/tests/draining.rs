@@ -41,7 +41,7 @@ fn the_next_broker_at_once_and_the_old_one_until_its_last_call() {
         assert!(rig.core.leave_behind(rig.now).is_none(), "nobody closes");
         rig.say(&[closing(reason, 0)]);
         let mut old = draining_of(&mut rig);
-        let expected = [Event::Closing { reason, within_ms: 0 }, Event::Connect { address: tcp("b") }];
+        let expected = [CoreEvent::Closing { reason, within_ms: 0 }, CoreEvent::Connect { address: tcp("b") }];
         assert_eq!(rig.events(), expected);
         assert_eq!(old.core.tickets(), [Ticket(1), Ticket(2)]);
         assert!(old.core.leave_behind(rig.now).is_none(), "once");
@@ -57,7 +57,8 @@ fn the_next_broker_at_once_and_the_old_one_until_its_last_call() {
 
         old.say(&[reply(4, "done")]);
         assert!(old.sent().is_empty());
-        let [Event::Closing { .. }, ended, Event::Lost { .. }, Event::Disconnect { flush: true }] = &old.events()[..]
+        let [CoreEvent::Closing { .. }, ended, CoreEvent::Lost { .. }, CoreEvent::Disconnect { flush: true }] =
+            &old.events()[..]
         else {
             panic!("it ends with its last call, and dials nobody")
         };
@@ -82,7 +83,7 @@ fn a_closing_broker_that_is_lost() {
     old.core.handle_disconnected(old.now, "reset");
     let events = old.events();
     assert!(events.contains(&failed(1, Code::ConnectionLost)), "{events:?}");
-    assert!(!events.iter().any(|event| matches!(event, Event::Connect { .. })), "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, CoreEvent::Connect { .. })), "{events:?}");
     assert!(old.core.closed());
     old.core.take_returned().into_iter().for_each(|call| rig.core.adopt(call));
     rig.greet();
@@ -110,7 +111,7 @@ fn a_call_that_was_given_back_keeps_its_time() {
     assert_eq!(rig.events().last(), Some(&failed(2, Code::Cancelled)));
 }
 
-/// Proves S2.18: anyone who has nowhere to go stays, and works again after the maintenance.
+/// Proves S2.18: a worker without another broker stays, and works again after the maintenance.
 #[test]
 fn the_only_broker_comes_back() {
     let mut rig = Rig::open(&["a"]);
@@ -136,8 +137,8 @@ fn time_passes_at_a_drained_broker() {
     rig.request(3, ask("new"));
     rig.events();
     rig.pass_ms(4_000);
-    let mut ends: Vec<Event> = rig.events();
-    ends.retain(|event| matches!(event, Event::Failed { .. }));
+    let mut ends: Vec<CoreEvent> = rig.events();
+    ends.retain(|event| matches!(event, CoreEvent::Failed { .. }));
     assert_eq!(ends.len(), 3, "{ends:?}");
     for end in [failed(1, Code::TimedOut), failed(2, Code::Closing), failed(3, Code::Closing)] {
         assert!(ends.contains(&end), "{end:?} in {ends:?}");
@@ -153,14 +154,14 @@ fn a_worker_of_the_only_broker_waits_for_it() {
     let config = Frame::Config { seq: 1, config: Box::new(config()) };
     rig.say(&[config, closing(ClosingReason::Maintenance, 0), Frame::Pong { seq: 2 }]);
     rig.answer_register(1);
-    assert!(rig.events().contains(&Event::Registered));
+    assert!(rig.events().contains(&CoreEvent::Registered));
     rig.say(&[closing(ClosingReason::Resumed, 0)]);
     rig.pass_ms(100);
     let events = rig.events();
-    assert!(!events.iter().any(|event| matches!(event, Event::Lost { .. })), "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, CoreEvent::Lost { .. })), "{events:?}");
 }
 
-/// Anyone who only asks about a broker stays with it, although there are others.
+/// A client that only asks about a broker stays with it, although there are others.
 #[test]
 fn a_client_that_stays() {
     use turno_proto::native::admin::AdminCall;

@@ -10,8 +10,8 @@ fn dropped(handle: u32) -> Frame<'static> {
     Frame::CancelQueue { seq: 0, handle, reason: Some(Code::Dropped) }
 }
 
-fn told(again_ms: u64) -> Event {
-    Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: Some(again_ms) }
+fn told(again_ms: u64) -> CoreEvent {
+    CoreEvent::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: Some(again_ms) }
 }
 
 fn deliver(index: u32, handle: u32) -> Frame<'static> {
@@ -37,7 +37,7 @@ fn consumed(rig: &mut Rig, handle: u32) -> u32 {
 }
 
 /// Answers the broker's pings until the time is over, and tells what happened but for them.
-fn pass(rig: &mut Rig, millis: u64) -> Vec<Event> {
+fn pass(rig: &mut Rig, millis: u64) -> Vec<CoreEvent> {
     rig.say(&[Frame::Pong { seq: 99 }]);
     rig.pass_ms(millis);
     rig.events()
@@ -55,8 +55,8 @@ fn a_dropped_worker_asks_again_after_a_pause() {
     let seq = consumed(&mut rig, 0);
     rig.say(&[Frame::Ok { seq }, deliver(7, 1)]);
     let events = rig.events();
-    assert_eq!(events[0], Event::Returned { queue: queue("q") });
-    assert!(matches!(&events[1], Event::Deliver(handed) if handed.queue == queue("r")));
+    assert_eq!(events[0], CoreEvent::Returned { queue: queue("q") });
+    assert!(matches!(&events[1], CoreEvent::Deliver(handed) if handed.queue == queue("r")));
 }
 
 /// Every drop doubles the pause, up to half a minute; a delivery settled in time takes it back to a second. One that
@@ -113,21 +113,21 @@ fn a_refusal_is_asked_about_again() {
 fn who_does_not_want_to_come_back_does_not_ask() {
     let mut rig = Rig::worker_with(Settings { come_back: false, ..settings(&["a"]) }, &["q", "r"]);
     rig.say(&[dropped(0), dropped(0)]);
-    assert_eq!(rig.events(), [Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
+    assert_eq!(rig.events(), [CoreEvent::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
     for _ in 0..60 {
         assert_eq!(pass(&mut rig, 1_000), []);
         assert!(!frames(&rig.sent()).iter().any(|frame| matches!(frame, Frame::Consume { .. })));
     }
     rig.say(&[deliver(7, 1)]);
-    assert!(matches!(&rig.events()[..], [Event::Deliver(handed)] if handed.queue == queue("r")));
+    assert!(matches!(&rig.events()[..], [CoreEvent::Deliver(handed)] if handed.queue == queue("r")));
     rig.say(&[dropped(1)]);
-    assert_eq!(rig.events(), [Event::Dropped { queue: queue("r"), reason: Code::Dropped, again_ms: None }]);
+    assert_eq!(rig.events(), [CoreEvent::Dropped { queue: queue("r"), reason: Code::Dropped, again_ms: None }]);
     rig.core.handle_disconnected(rig.now, "reset");
     rig.greet();
     rig.answer_register(2);
     rig.events();
     rig.say(&[dropped(0)]);
-    assert_eq!(rig.events(), [Event::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
+    assert_eq!(rig.events(), [CoreEvent::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
 }
 
 /// Nothing is asked of a broker that closes, and a worker that wants nothing more asks for nothing.
@@ -154,5 +154,5 @@ fn nobody_asks_again_who_is_leaving() {
 fn a_queue_that_was_never_consumed_cannot_be_lost() {
     let mut rig = Rig::worker(&["a", "b"], &["q"]);
     rig.say(&[dropped(1)]);
-    assert!(matches!(&rig.events()[0], Event::Lost { reason, .. } if reason.contains("never consumed")));
+    assert!(matches!(&rig.events()[0], CoreEvent::Lost { reason, .. } if reason.contains("never consumed")));
 }

@@ -4,9 +4,9 @@ use turno_proto::native::{Closing, ClosingReason};
 
 use super::*;
 
-fn connects(events: &[Event]) -> Vec<Address> {
-    let address = |event: &Event| match event {
-        Event::Connect { address } => Some(address.clone()),
+fn connects(events: &[CoreEvent]) -> Vec<Address> {
+    let address = |event: &CoreEvent| match event {
+        CoreEvent::Connect { address } => Some(address.clone()),
         _ => None,
     };
     events.iter().filter_map(address).collect()
@@ -31,7 +31,7 @@ fn the_next_broker_at_once_and_a_pause_only_after_all() {
     rig.pass_ms(1);
     assert_eq!(connects(&rig.events()), [tcp("b")]);
     rig.greet();
-    assert!(matches!(&rig.events()[..], [Event::Opened { .. }]));
+    assert!(matches!(&rig.events()[..], [CoreEvent::Opened { .. }]));
 }
 
 #[test]
@@ -101,12 +101,12 @@ fn calls_in_flight_on_a_lost_connection() {
     assert_eq!(
         rig.events(),
         [
-            Event::Lost { address: tcp("a"), reason: "reset".to_owned() },
-            Event::Disconnect { flush: false },
+            CoreEvent::Lost { address: tcp("a"), reason: "reset".to_owned() },
+            CoreEvent::Disconnect { flush: false },
             failed(1, Code::ConnectionLost),
             failed(3, Code::ConnectionLost),
             failed(4, Code::ConnectionLost),
-            Event::Connect { address: tcp("b") },
+            CoreEvent::Connect { address: tcp("b") },
         ]
     );
     rig.greet();
@@ -155,7 +155,7 @@ fn what_is_given_back_by_a_closing_broker_goes_to_the_next() {
     rig.say(&[Frame::Undelivered { seq: 5, code: Code::Closing, raw: raw("") }, Frame::Closing { closing }]);
     rig.request(3, ask("q", "new"));
     assert!(rig.sent().is_empty(), "nothing new goes to a broker that closes");
-    assert_eq!(rig.events(), [Event::Closing { reason: ClosingReason::Shutdown, within_ms: 0 }]);
+    assert_eq!(rig.events(), [CoreEvent::Closing { reason: ClosingReason::Shutdown, within_ms: 0 }]);
 
     rig.say(&[reply(4, "done")]);
     assert!(rig.sent().is_empty());
@@ -163,9 +163,9 @@ fn what_is_given_back_by_a_closing_broker_goes_to_the_next() {
         rig.events(),
         [
             replied(1, "done"),
-            Event::Lost { address: tcp("a"), reason: "the broker is closing".to_owned() },
-            Event::Disconnect { flush: true },
-            Event::Connect { address: tcp("b") },
+            CoreEvent::Lost { address: tcp("a"), reason: "the broker is closing".to_owned() },
+            CoreEvent::Disconnect { flush: true },
+            CoreEvent::Connect { address: tcp("b") },
         ]
     );
     rig.greet();
@@ -198,7 +198,9 @@ fn questions_are_put_to_a_closing_broker() {
     let closing = Closing { reason: ClosingReason::Shutdown, within_ms: 9_000 };
     rig.say(&[Frame::Config { seq: 1, config: Box::new(config()) }, Frame::Closing { closing }]);
     rig.say(&[Frame::Pong { seq: 2 }]);
-    let [_, Event::Opened { .. }, Event::Closing { .. }] = &rig.events()[..] else { panic!("open all the same") };
+    let [_, CoreEvent::Opened { .. }, CoreEvent::Closing { .. }] = &rig.events()[..] else {
+        panic!("open all the same")
+    };
     rig.request(1, ask("q", "work"));
     rig.core.admin(rig.now, Ticket(2), AdminCall::Status);
     let sent = rig.sent();

@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn the_greeting_has_its_order() {
     let mut rig = Rig::new(&["a"]);
-    assert_eq!(rig.events(), [Event::Connect { address: tcp("a") }]);
+    assert_eq!(rig.events(), [CoreEvent::Connect { address: tcp("a") }]);
     rig.request(1, ask("q", "early"));
     assert!(rig.sent().is_empty(), "nothing is written before the connection stands");
 
@@ -16,7 +16,7 @@ fn the_greeting_has_its_order() {
     assert_eq!(frames(&rig.sent()), [Frame::Ping { seq: 2 }]);
     assert_eq!(rig.events(), []);
     rig.say(&[Frame::Pong { seq: 2 }]);
-    assert_eq!(rig.events(), [Event::Opened { address: tcp("a"), config: Box::new(config()) }]);
+    assert_eq!(rig.events(), [CoreEvent::Opened { address: tcp("a"), config: Box::new(config()) }]);
     assert_eq!(rig.core.config(), &config());
 
     let sent = rig.sent();
@@ -39,18 +39,18 @@ fn no_answer_is_an_error_after_five_seconds_each() {
     assert_eq!(
         rig.events(),
         [
-            Event::Unreachable { address: tcp("a"), reason: reason.clone() },
-            Event::Disconnect { flush: false },
-            Event::Connect { address: tcp("b") },
+            CoreEvent::Unreachable { address: tcp("a"), reason: reason.clone() },
+            CoreEvent::Disconnect { flush: false },
+            CoreEvent::Connect { address: tcp("b") },
         ]
     );
     rig.pass_ms(5_000);
     assert_eq!(
         rig.events(),
         [
-            Event::Unreachable { address: tcp("b"), reason: reason.clone() },
-            Event::Disconnect { flush: false },
-            Event::GaveUp { tried: vec![(tcp("a"), reason.clone()), (tcp("b"), reason)] },
+            CoreEvent::Unreachable { address: tcp("b"), reason: reason.clone() },
+            CoreEvent::Disconnect { flush: false },
+            CoreEvent::GaveUp { tried: vec![(tcp("a"), reason.clone()), (tcp("b"), reason)] },
         ]
     );
     assert!(rig.core.closed());
@@ -68,7 +68,7 @@ fn the_time_for_connecting_can_be_set() {
     rig.pass_ms(299);
     assert_eq!(rig.events(), []);
     rig.pass_ms(1);
-    assert!(matches!(rig.events().last(), Some(Event::GaveUp { .. })));
+    assert!(matches!(rig.events().last(), Some(CoreEvent::GaveUp { .. })));
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn a_refusal_in_the_greeting_moves_on() {
         assert_eq!(
             rig.events(),
             [
-                Event::Unreachable { address: tcp("a"), reason },
-                Event::Disconnect { flush: false },
-                Event::Connect { address: tcp("b") }
+                CoreEvent::Unreachable { address: tcp("a"), reason },
+                CoreEvent::Disconnect { flush: false },
+                CoreEvent::Connect { address: tcp("b") }
             ],
             "{frame:?}"
         );
@@ -138,9 +138,9 @@ fn silence_for_three_heartbeats_ends_the_connection() {
     assert_eq!(
         rig.events(),
         [
-            Event::Lost { address: tcp("a"), reason: "silent for 15000 ms".to_owned() },
-            Event::Disconnect { flush: false },
-            Event::Connect { address: tcp("b") },
+            CoreEvent::Lost { address: tcp("a"), reason: "silent for 15000 ms".to_owned() },
+            CoreEvent::Disconnect { flush: false },
+            CoreEvent::Connect { address: tcp("b") },
         ]
     );
 }

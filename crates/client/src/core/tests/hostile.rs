@@ -54,13 +54,13 @@ fn nonsense_ends_the_connection_and_the_next_broker_is_dialled() {
         nonsense.extend_from_slice(&bytes(&[reply(4, "never read")]));
         rig.core.handle_bytes(rig.now, &nonsense);
         let events = rig.events();
-        assert!(matches!(events.first(), Some(Event::Lost { .. })), "{name}: {events:?}");
-        assert_eq!(events.last(), Some(&Event::Connect { address: tcp("b") }), "{name}");
+        assert!(matches!(events.first(), Some(CoreEvent::Lost { .. })), "{name}: {events:?}");
+        assert_eq!(events.last(), Some(&CoreEvent::Connect { address: tcp("b") }), "{name}");
         assert!(rig.core.link.inbox.is_empty(), "{name}");
     }
 }
 
-/// A newer broker may answer with words this side does not know: only that call suffers.
+/// A newer broker may answer with values this side does not know: only that call suffers.
 #[test]
 fn an_unreadable_answer_ends_one_call_only() {
     let mut rig = Rig::open(&["a"]);
@@ -98,9 +98,9 @@ proptest! {
         }
         prop_assert!(rig.core.link.inbox.len() <= came);
         rig.core.close(rig.now);
-        let ends = |ticket: u64| move |event: &&Event| match event {
-            Event::Failed { ticket: t, .. } | Event::Stored { ticket: t, .. } | Event::Delivered { ticket: t } => *t == Ticket(ticket),
-            Event::Reply { ticket: t, more, .. } => *t == Ticket(ticket) && !more,
+        let ends = |ticket: u64| move |event: &&CoreEvent| match event {
+            CoreEvent::Failed { ticket: t, .. } | CoreEvent::Stored { ticket: t, .. } | CoreEvent::Delivered { ticket: t } => *t == Ticket(ticket),
+            CoreEvent::Reply { ticket: t, more, .. } => *t == Ticket(ticket) && !more,
             _ => false,
         };
         let events = rig.events();

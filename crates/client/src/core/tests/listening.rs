@@ -1,7 +1,7 @@
 //! Topics: what is published, and who hears it, over one connection and the next.
 
 use turno_proto::model::{Filter, Topic};
-use turno_proto::native::Event as EventFrame;
+use turno_proto::native::RawEvent as EventFrame;
 
 use super::*;
 
@@ -17,13 +17,13 @@ fn event<'a>(topic: &'a str, body: &'a str) -> Frame<'a> {
     Frame::Event(EventFrame { topic: topic.as_bytes(), payload: raw(body) })
 }
 
-fn published(tickets: &[u64], topic: &str, body: &'static str) -> Event {
+fn published(tickets: &[u64], topic: &str, body: &'static str) -> CoreEvent {
     let tickets = tickets.iter().copied().map(Ticket).collect();
-    Event::Published { tickets, topic: topic.parse::<Topic>().unwrap(), payload: Payload::body(body) }
+    CoreEvent::Published { tickets, topic: topic.parse::<Topic>().unwrap(), payload: Payload::body(body) }
 }
 
-fn subscribed(ticket: u64) -> Event {
-    Event::Subscribed { ticket: Ticket(ticket) }
+fn subscribed(ticket: u64) -> CoreEvent {
+    CoreEvent::Subscribed { ticket: Ticket(ticket) }
 }
 
 impl Rig {
@@ -48,7 +48,7 @@ fn an_event_goes_to_everyone_here_whose_filter_matches() {
     rig.say(&[Frame::Ok { seq: 3 }, Frame::Ok { seq: 4 }, Frame::Ok { seq: 5 }]);
     assert_eq!(rig.events(), [subscribed(1), subscribed(3), subscribed(2)], "each is told once");
     rig.say(&[event("t.x", "1"), event("u", "2"), Frame::EventsDropped { count: 7 }]);
-    let dropped = Event::EventsDropped { count: 7 };
+    let dropped = CoreEvent::EventsDropped { count: 7 };
     assert_eq!(rig.events(), [published(&[1, 2, 3], "t.x", "1"), published(&[2], "u", "2"), dropped]);
     rig.core.cancel(Ticket(1));
     assert_eq!(frames(&rig.sent()), [], "the third still wants it");
@@ -69,7 +69,7 @@ fn filters_are_told_to_the_next_broker() {
     rig.core.handle_disconnected(rig.now, "gone");
     rig.greet();
     let told = rig.events();
-    assert!(told.contains(&Event::ListeningAgain) && !told.contains(&subscribed(1)), "{told:?}");
+    assert!(told.contains(&CoreEvent::ListeningAgain) && !told.contains(&subscribed(1)), "{told:?}");
     assert_eq!(frames(&rig.sent()), [subscribe(3, "x")]);
     rig.say(&[Frame::Ok { seq: 3 }, event("x", "1")]);
     assert_eq!(rig.events(), [published(&[1], "x", "1")]);
@@ -117,7 +117,7 @@ fn one_refused_filter_of_several_ends_all() {
     assert_eq!(frames(&rig.sent()), [Frame::Unsubscribe { seq: 5, filter: filter("x") }]);
 }
 
-/// Who would rather end than miss something ends with its connection, with the broker's reason if it gave one; the others
+/// A subscription with `or_close` ends with its connection, with the broker's reason if it gave one; the others
 /// go on.
 #[test]
 fn who_would_rather_end_ends_with_the_connection() {
@@ -136,10 +136,10 @@ fn who_would_rather_end_ends_with_the_connection() {
             Code::ConnectionLost
         };
         let told = rig.events();
-        let ended: Vec<_> = told.iter().filter(|event| matches!(event, Event::Failed { .. })).collect();
+        let ended: Vec<_> = told.iter().filter(|event| matches!(event, CoreEvent::Failed { .. })).collect();
         assert_eq!(ended, [&failed(2, code)], "the third had not begun");
         rig.greet();
-        assert!(rig.events().contains(&Event::ListeningAgain));
+        assert!(rig.events().contains(&CoreEvent::ListeningAgain));
         let strict = Frame::Subscribe { seq: 4, filter: filter("z"), or_close: true };
         let first = Frame::Subscribe { seq: 3, filter: filter("x"), or_close: true };
         assert_eq!(frames(&rig.sent()), [first, strict], "events of a connection wait in one line");
@@ -158,7 +158,7 @@ fn events_are_published_in_order() {
     let frame =
         |seq, confirm, body| Frame::Publish { seq, confirm, event: EventFrame { topic: b"t", payload: raw(body) } };
     assert_eq!(frames(&rig.sent()), [frame(3, false, "x"), frame(4, true, "y")]);
-    let done = |ticket| Event::PublishDone { ticket: Ticket(ticket) };
+    let done = |ticket| CoreEvent::PublishDone { ticket: Ticket(ticket) };
     assert_eq!(rig.events(), [done(1)]);
     rig.say(&[Frame::Ok { seq: 4 }]);
     assert_eq!(rig.events(), [done(2)]);
@@ -168,7 +168,7 @@ fn events_are_published_in_order() {
     assert!(rig.events().contains(&failed(3, Code::ConnectionLost)));
 }
 
-/// What is published without a connection waits for one, as every message does; what is too long is refused here.
+/// An event that is published without a connection waits for one, as every message does; one that is too long is refused here.
 #[test]
 fn events_wait_for_a_connection() {
     let mut rig = Rig::new(&["a"]);
@@ -178,7 +178,9 @@ fn events_wait_for_a_connection() {
     let sent = rig.sent();
     assert_eq!(frames(&sent).len(), 1);
     let told = rig.events();
-    assert!(told.contains(&Event::PublishDone { ticket: Ticket(1) }) && told.contains(&failed(2, Code::FrameTooLarge)));
+    assert!(
+        told.contains(&CoreEvent::PublishDone { ticket: Ticket(1) }) && told.contains(&failed(2, Code::FrameTooLarge))
+    );
 }
 
 /// The end of the client is the end of its subscriptions.

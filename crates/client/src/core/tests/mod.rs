@@ -15,7 +15,7 @@ mod worker;
 use turno_proto::model::{Code, Cost, Delivery, Limits, MessageId, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Config, Connect, Deliver, Frame, Raw, Register, VERSION, decode, encode, split};
 
-use super::{Ask, Claim, Core, Event, Registration, Settings, Ticket};
+use super::{Ask, Claim, Core, CoreEvent, Registration, Settings, Ticket};
 use crate::Address;
 
 /// A core, its clock, and what a broker would say to it.
@@ -84,7 +84,7 @@ impl Rig {
         out
     }
 
-    fn events(&mut self) -> Vec<Event> {
+    fn events(&mut self) -> Vec<CoreEvent> {
         std::iter::from_fn(|| self.core.poll_event()).collect()
     }
 
@@ -173,12 +173,12 @@ fn raw(body: &str) -> Raw<'_> {
     Raw { headers: false, bytes: body.as_bytes() }
 }
 
-fn failed(ticket: u64, code: Code) -> Event {
-    Event::Failed { ticket: Ticket(ticket), code, payload: Payload::default() }
+fn failed(ticket: u64, code: Code) -> CoreEvent {
+    CoreEvent::Failed { ticket: Ticket(ticket), code, payload: Payload::default() }
 }
 
-fn replied(ticket: u64, body: &'static str) -> Event {
-    Event::Reply { ticket: Ticket(ticket), more: false, payload: Payload::body(body) }
+fn replied(ticket: u64, body: &'static str) -> CoreEvent {
+    CoreEvent::Reply { ticket: Ticket(ticket), more: false, payload: Payload::body(body) }
 }
 
 fn reply(seq: u32, body: &str) -> Frame<'_> {

@@ -13,8 +13,8 @@ fn deliver(delivery: Delivery) -> Frame<'static> {
     Frame::Deliver(delivered(delivery))
 }
 
-fn handed(rig: &Rig, delivery: Delivery) -> Event {
-    Event::Deliver(Box::new(Handed {
+fn handed(rig: &Rig, delivery: Delivery) -> CoreEvent {
+    CoreEvent::Deliver(Box::new(Handed {
         held: held(rig, delivery),
         queue: queue("q"),
         id: MessageId::new(1, 2, 3),
@@ -52,7 +52,7 @@ fn a_worker_registers_after_the_greeting() {
     rig.say(&[3, 4, 5, 6].map(|seq| Frame::Ok { seq }));
     assert_eq!(rig.events(), []);
     rig.say(&[Frame::Ok { seq: 7 }]);
-    assert_eq!(rig.events(), [Event::Registered]);
+    assert_eq!(rig.events(), [CoreEvent::Registered]);
 }
 
 /// Proves S0.39: a refusal, whichever frame it answers, leaves the worker unregistered and is reported.
@@ -67,13 +67,13 @@ fn a_refused_worker_reports_it_and_tries_the_next_broker() {
         assert_eq!(
             rig.events(),
             [
-                Event::NotRegistered { code: Code::TooManyQueues, detail: "full".to_owned() },
-                Event::Lost {
+                CoreEvent::NotRegistered { code: Code::TooManyQueues, detail: "full".to_owned() },
+                CoreEvent::Lost {
                     address: tcp("a"),
                     reason: "the broker rejected this worker: too_many_queues".to_owned()
                 },
-                Event::Disconnect { flush: false },
-                Event::Connect { address: tcp("b") },
+                CoreEvent::Disconnect { flush: false },
+                CoreEvent::Connect { address: tcp("b") },
             ],
             "{seq}"
         );
@@ -92,8 +92,8 @@ fn an_unanswered_register_is_reported() {
     assert_eq!(rig.events(), []);
     rig.pass_ms(1);
     let events = rig.events();
-    assert!(matches!(events.first(), Some(Event::NotRegistered { code: Code::TimedOut, .. })), "{events:?}");
-    assert!(matches!(events.last(), Some(Event::GaveUp { .. })), "{events:?}");
+    assert!(matches!(events.first(), Some(CoreEvent::NotRegistered { code: Code::TimedOut, .. })), "{events:?}");
+    assert!(matches!(events.last(), Some(CoreEvent::GaveUp { .. })), "{events:?}");
 }
 
 /// Proves S0.41: REGISTER and CONSUME on every new connection, with the slots of the last resize.
@@ -105,12 +105,12 @@ fn a_worker_registers_again_after_a_lost_connection() {
     let resize = Frame::Resize { seq: 6, register: Register::new(Slots::Unlimited, "") };
     assert_eq!(frames(&sent), [resize]);
     rig.say(&[Frame::Ok { seq: 6 }]);
-    assert_eq!(rig.events(), [Event::Resized { ticket: Ticket(1) }]);
+    assert_eq!(rig.events(), [CoreEvent::Resized { ticket: Ticket(1) }]);
 
     for broker in ["b", "a"] {
         rig.pass_ms(1_000);
         rig.core.handle_disconnected(rig.now, "reset");
-        assert_eq!(rig.events().last(), Some(&Event::Connect { address: tcp(broker) }));
+        assert_eq!(rig.events().last(), Some(&CoreEvent::Connect { address: tcp(broker) }));
         rig.greet();
         let sent = rig.sent();
         let register = Register::new(Slots::Unlimited, "w");
@@ -123,7 +123,7 @@ fn a_worker_registers_again_after_a_lost_connection() {
             ]
         );
         rig.answer_register(1);
-        assert_eq!(rig.events().last(), Some(&Event::Registered));
+        assert_eq!(rig.events().last(), Some(&CoreEvent::Registered));
     }
 }
 
@@ -192,7 +192,7 @@ fn a_cancelled_delivery_is_told_and_still_settled() {
         Frame::Cancel { seq: 1, word: 1, reason: None },
     ]);
     let first = held(&rig, FIRST);
-    assert_eq!(rig.events(), [Event::CancelDelivery { held: first, reason: Code::TimedOut }]);
+    assert_eq!(rig.events(), [CoreEvent::CancelDelivery { held: first, reason: Code::TimedOut }]);
     assert!(rig.core.settle(first, Settlement::Fail { permanent: false, payload: Payload::default() }));
 }
 
@@ -202,7 +202,7 @@ fn a_delivery_whose_lease_is_over_is_not_settled() {
     let mut rig = Rig::worker(&["a"], &["q"]);
     rig.say(&[deliver(FIRST), Frame::Cancel { seq: 70, word: 7, reason: Some(Code::LeaseExpired) }]);
     let first = held(&rig, FIRST);
-    assert_eq!(rig.events().last(), Some(&Event::CancelDelivery { held: first, reason: Code::LeaseExpired }));
+    assert_eq!(rig.events().last(), Some(&CoreEvent::CancelDelivery { held: first, reason: Code::LeaseExpired }));
     assert!(!rig.core.settle(first, Settlement::Ack));
     assert!(rig.sent().is_empty());
 }
@@ -216,7 +216,7 @@ fn a_stale_settle_never_reaches_the_new_connection() {
     rig.events();
     rig.pass_ms(1_000);
     rig.core.handle_disconnected(rig.now, "reset");
-    assert!(rig.events().contains(&Event::CancelDelivery { held: old, reason: Code::ConnectionLost }));
+    assert!(rig.events().contains(&CoreEvent::CancelDelivery { held: old, reason: Code::ConnectionLost }));
     rig.greet();
     rig.answer_register(1);
     rig.say(&[deliver(FIRST)]);
@@ -240,9 +240,9 @@ fn a_worker_finishes_before_it_leaves_a_closing_broker() {
     assert_eq!(
         rig.events(),
         [
-            Event::Lost { address: tcp("a"), reason: "the broker is closing".to_owned() },
-            Event::Disconnect { flush: true },
-            Event::Connect { address: tcp("b") },
+            CoreEvent::Lost { address: tcp("a"), reason: "the broker is closing".to_owned() },
+            CoreEvent::Disconnect { flush: true },
+            CoreEvent::Connect { address: tcp("b") },
         ]
     );
 }
@@ -252,7 +252,7 @@ fn stop_and_now_are_the_owners_to_act_on() {
     for reason in [ClosingReason::Stop, ClosingReason::Now] {
         let mut rig = Rig::worker(&["a"], &["q"]);
         rig.say(&[Frame::Closing { closing: Closing { reason, within_ms: 5 } }]);
-        assert_eq!(rig.events(), [Event::Closing { reason, within_ms: 5 }]);
+        assert_eq!(rig.events(), [CoreEvent::Closing { reason, within_ms: 5 }]);
         assert!(rig.sent().is_empty() && rig.events().is_empty());
     }
 }
@@ -278,7 +278,7 @@ fn resizing_without_a_connection_is_done_with_the_next_register() {
     rig.core.handle_disconnected(rig.now, "reset");
     rig.events();
     rig.core.resize(rig.now, Ticket(1), Slots::Limited(9));
-    assert_eq!(rig.events(), [Event::Resized { ticket: Ticket(1) }]);
+    assert_eq!(rig.events(), [CoreEvent::Resized { ticket: Ticket(1) }]);
     rig.pass_ms(1_000);
     rig.greet();
     let sent = rig.sent();
@@ -316,7 +316,7 @@ fn a_worker_is_at_the_next_broker_while_it_finishes() {
     let (first, second) = (held(&rig, FIRST), held(&rig, SECOND));
     let core = rig.core.leave_behind(rig.now).expect("the broker has deliveries of ours");
     let mut old = Rig { core, now: rig.now };
-    assert_eq!(rig.events().last(), Some(&Event::Connect { address: tcp("b") }));
+    assert_eq!(rig.events().last(), Some(&CoreEvent::Connect { address: tcp("b") }));
     rig.greet();
     let sent = rig.sent();
     let slots = |frame: &Frame<'_>| match frame {
@@ -336,13 +336,13 @@ fn a_worker_is_at_the_next_broker_while_it_finishes() {
 
     assert!(old.core.settle(second, Settlement::Ack));
     assert_eq!(frames(&old.sent()), [Frame::Ack { delivery: SECOND }]);
-    assert!(matches!(&old.events()[..], [Event::Lost { .. }, Event::Disconnect { flush: true }]));
+    assert!(matches!(&old.events()[..], [CoreEvent::Lost { .. }, CoreEvent::Disconnect { flush: true }]));
     assert!(old.core.closed());
     rig.core.ended_elsewhere(second);
     assert_eq!(frames(&rig.sent()).iter().filter_map(slots).collect::<Vec<_>>(), [Slots::Limited(4)]);
 }
 
-/// One that is stopping, or has a queue to itself, stays until its job workers are empty.
+/// One that is stopping, or has a queue to itself, stays until it holds no delivery.
 #[test]
 fn some_workers_stay_with_a_closing_broker() {
     let mut rig = Rig::worker(&["a", "b"], &["q"]);

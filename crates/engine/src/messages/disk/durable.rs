@@ -1,7 +1,7 @@
 //! Messages that outlive the broker: nobody hears that one is stored before it is.
 //!
-//! What an input changes about durable messages goes out as one numbered group of [`Persist`]s. The shell says up to
-//! which number everything is on disk, in order; what had to wait for that goes on then: a new message is answered and
+//! All changes of durable messages by one input go out as one numbered group of [`Persist`]s. The shell says up to
+//! which number everything is on disk, in order. Then the steps that waited for a group go on: a new message is answered and
 //! takes its place, one whose attempt failed goes back to the head of its queue. Deliveries themselves are not written
 //! down: a crash may add one uncounted delivery to each message that a worker had.
 
@@ -20,17 +20,17 @@ use crate::messages::disk::persist::{Persist, Put, Record, Survivor};
 use crate::messages::queues::dead::Grave;
 use crate::messages::queues::line::Cold;
 use crate::messages::stats::bytes_of;
-use crate::messages::table::chain::Links;
-use crate::messages::table::message::{End, Flags, Message, State, Wants};
+use crate::messages::table::chain::ChainLinks;
+use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Wants};
 
-/// What waits for the disk.
+/// Steps that wait for the disk.
 #[derive(Debug, Default)]
 pub(crate) struct Durable {
     /// The number of the latest group.
     group: u64,
     /// Operations of the group that is being made.
     ops: Vec<Change>,
-    /// What goes on once a group is stored, in the order of the groups.
+    /// Steps that go on once a group is stored, in the order of the groups.
     waiting: VecDeque<(u64, Then)>,
     pub(in crate::messages) pending_writes: PendingWrites,
     /// Durable messages there are.
@@ -45,7 +45,7 @@ pub(in crate::messages) enum Change {
     Note(Persist),
 }
 
-/// What goes on.
+/// A step that goes on once its group is stored.
 #[derive(Debug)]
 enum Then {
     /// A new message takes its place, and its sender is answered.
@@ -80,6 +80,11 @@ impl Durable {
 
     pub(in crate::messages) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.pending_writes.is_empty()
+    }
+
+    /// Whether everything that waits for a group waits for one that was sent to the disk.
+    pub(in crate::messages) fn waits_for_sent_groups(&self) -> bool {
+        self.waiting.back().is_none_or(|(group, _)| *group <= self.group)
     }
 
     /// Something about jobs goes on once the group that is being made is stored.
@@ -210,7 +215,7 @@ impl Messages {
 
     fn wait_for_disk(&mut self, index: u32, then: Then) {
         let message = &mut self.messages[index];
-        message.state = State::Storing { dropped: false };
+        message.state = MessageStage::Storing { dropped: false };
         self.queues.at_mut(message.queue).storing += 1;
         self.durable.waiting.push_back((self.durable.group + 1, then));
     }
@@ -222,7 +227,7 @@ impl Messages {
         }
     }
 
-    /// What this input changed goes out as one group.
+    /// Sends the changes of this input out as one group.
     #[inline(never)]
     fn persist(&mut self, out: &mut impl Sink) {
         self.durable.group += 1;
@@ -266,7 +271,7 @@ impl Messages {
                     });
                     self.answer_again(serial, out);
                     if self.stored(index) {
-                        self.messages[index].state = State::Waiting;
+                        self.messages[index].state = MessageStage::Waiting;
                         if self.goes_cold(index) {
                             self.place_cold(index);
                         } else {
@@ -302,7 +307,7 @@ impl Messages {
     /// returned, as by [`Self::persisted`].
     #[inline(never)]
     pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) -> Option<JobThen> {
-        self.owe(group);
+        self.keep_refused(group);
         while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
             match self.durable.waiting.remove(at).map(|(_, then)| then) {
                 Some(Then::Begin { index, conn, seq }) => {
@@ -311,7 +316,7 @@ impl Messages {
                     self.durable.len -= 1;
                     let serial = self.messages[index].serial;
                     if self.stored(index) {
-                        self.finish(index, End::Otherwise);
+                        self.finish(index, MessageEnd::Otherwise);
                     }
                     self.refuse(conn, seq, code, out);
                     self.refuse_again(serial, code, out);
@@ -356,15 +361,15 @@ impl Messages {
     fn stored(&mut self, index: u32) -> bool {
         let message = &self.messages[index];
         self.queues.at_mut(message.queue).storing -= 1;
-        if message.state == (State::Storing { dropped: true }) {
-            self.finish(index, End::Otherwise);
+        if message.state == (MessageStage::Storing { dropped: true }) {
+            self.finish(index, MessageEnd::Otherwise);
             return false;
         }
         true
     }
 
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
-    /// serials. One that was tried before is kept at hand, before all that only the store holds.
+    /// serials. One that was tried before stays in memory, before those that only the store holds.
     pub(crate) fn recover(&mut self, survivor: Survivor) {
         let Survivor { serial, record, attempts, failure } = survivor;
         let name = &record.queue;
@@ -411,7 +416,7 @@ impl Messages {
             bytes: payload.bytes,
             flags,
             origin: None,
-            state: State::Waiting,
+            state: MessageStage::Waiting,
             wants: Wants::Settling,
             queue,
             stamp: 0,
@@ -422,8 +427,8 @@ impl Messages {
             retries,
             priority,
             cost: Cost::from_word(cost),
-            place: Links::default(),
-            owned: Links::default(),
+            place: ChainLinks::default(),
+            owned: ChainLinks::default(),
         }
     }
 }

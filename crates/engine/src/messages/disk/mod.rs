@@ -1,4 +1,4 @@
-//! What must be on disk before anyone is told, and what outlived the last run.
+//! Durable messages: changes that must be on disk before anyone is told, and recovery.
 
 pub(crate) mod durable;
 pub(in crate::messages) mod pending_writes;

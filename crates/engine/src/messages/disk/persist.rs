@@ -1,4 +1,4 @@
-//! What must outlive the broker, as plain values: the shell writes them down, the engine never sees a disk.
+//! Records that must outlive the broker, as plain values: the shell writes them down, the engine never sees a disk.
 
 use bytes::Bytes;
 use turno_proto::model::job::JobId;
@@ -10,7 +10,7 @@ use crate::jobs::{ChunkRecord, JobRecord, TaskRecord};
 /// A message as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its queue.
+    /// The name of its queue.
     pub queue: QueueName,
     /// 0 to 9, 9 first.
     pub priority: u8,
@@ -22,18 +22,18 @@ pub struct Record {
     pub born_unix_ms: u64,
     /// When its time is over, in Unix milliseconds.
     pub deadline_unix_ms: Option<u64>,
-    /// What it carries.
+    /// Headers and body.
     pub payload: Payload,
 }
 
-/// A new message on its way to the store, lent: anyone who writes it down on the spot needs no copy.
+/// A new message on its way to the store, lent: a store that writes it at once needs no copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
-    /// What it belongs to.
+    /// The group it belongs to.
     pub group: u64,
     /// Its number, which no other message of this store ever has.
     pub serial: u64,
-    /// Its queue.
+    /// The name of its queue.
     pub queue: &'a QueueName,
     /// 0 to 9, 9 first.
     pub priority: u8,
@@ -47,7 +47,7 @@ pub struct Put<'a> {
     pub deadline_unix_ms: Option<u64>,
     /// Its payload begins with headers.
     pub headers: bool,
-    /// Its payload.
+    /// Its headers and body.
     pub bytes: &'a Bytes,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Put<'a> {
 /// A dedup id as it is stored, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembered {
-    /// What it is found by.
+    /// The key that it is found by.
     pub key: DedupKey,
     /// The message that came with it.
     pub serial: u64,
@@ -101,7 +101,7 @@ pub enum Persist {
     Put {
         /// Its number, which no other message of this store ever has.
         serial: u64,
-        /// What it is.
+        /// Its content.
         record: Record,
     },
     /// A dedup id is known from now on. It is in the group of its message, and takes the place of what was stored
@@ -112,9 +112,9 @@ pub enum Persist {
         /// Which one.
         key: DedupKey,
     },
-    /// An attempt failed.
+    /// An attempt of a message failed.
     Attempts {
-        /// Whose.
+        /// The serial of the message.
         serial: u64,
         /// Deliveries made that count.
         attempts: u16,
@@ -125,7 +125,7 @@ pub enum Persist {
         serial: u64,
         /// Deliveries made that count.
         attempts: u16,
-        /// What the last failure said.
+        /// The text of the last failure.
         failure: Bytes,
     },
     /// A dead letter is put back into its queue: what was written down of its attempts and its death is void.
@@ -142,80 +142,80 @@ pub enum Persist {
     },
     /// A queue has these settings of its own, in place of those it had.
     SetQueue {
-        /// Its name.
+        /// The name of the queue.
         queue: QueueName,
         /// All of them.
         settings: QueueSettings,
     },
     /// A queue has no settings of its own any more.
     UnsetQueue {
-        /// Its name.
+        /// The name of the queue.
         queue: QueueName,
     },
     /// A job is this from now on.
     SetJob {
-        /// Its number.
+        /// The number of the job.
         job: JobId,
-        /// What it is.
+        /// Its content.
         record: Box<JobRecord>,
     },
     /// The items of a job, written once, with the job: what changes about a job later leaves them alone.
     SetItems {
-        /// Its number.
+        /// The number of the job.
         job: JobId,
         /// All of them.
         items: Bytes,
     },
     /// The items of a job are gone with it.
     UnsetItems {
-        /// Its number.
+        /// The number of the job.
         job: JobId,
     },
     /// A job is gone.
     UnsetJob {
-        /// Its number.
+        /// The number of the job.
         job: JobId,
     },
     /// A token of that term was heard of, from a broker that started later or whose clock is ahead: those of the next run are higher.
     TokenTerm {
-        /// The term.
+        /// The new term.
         term: u64,
     },
     /// No job gets that number, or a lower one: the job that had it is gone.
     LastJob {
-        /// The number.
+        /// The highest number of a job so far.
         job: JobId,
     },
     /// A task is this from now on.
     SetTask {
-        /// Its job.
+        /// The number of its job.
         job: JobId,
         /// Its place among the tasks of the job, from 0 on.
         place: u32,
-        /// What it is.
+        /// Its content.
         record: Box<TaskRecord>,
     },
     /// A task has no record of its own any more.
     UnsetTask {
-        /// Its job.
+        /// The number of its job.
         job: JobId,
-        /// Its place.
+        /// The place of the task in the array.
         place: u32,
     },
     /// All tasks of a chunk have ended: place [`crate::CHUNK_TASKS`] times its number, and those after it.
     SetChunk {
-        /// Their job.
+        /// The number of its job.
         job: JobId,
         /// The number of the chunk, from 0 on.
         chunk: u32,
-        /// How they ended.
+        /// How the tasks ended.
         record: Box<ChunkRecord>,
     },
     /// A chunk is gone with its job.
     UnsetChunk {
-        /// Its job.
+        /// The number of its job.
         job: JobId,
-        /// Its number.
+        /// The number of the chunk.
         chunk: u32,
     },
 }
@@ -223,12 +223,12 @@ pub enum Persist {
 /// A message that outlived the broker's last run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Its number.
+    /// The serial of the message.
     pub serial: u64,
-    /// What it is.
+    /// Its content.
     pub record: Record,
     /// Deliveries made before that count.
     pub attempts: u16,
-    /// What its last failure said, if it is a dead letter.
+    /// The text of its last failure, if it is a dead letter.
     pub failure: Option<Bytes>,
 }

@@ -1,13 +1,13 @@
-//! What came over a link: to a worker at once, further on, or back. It never waits here: who waits, waits at its owner's.
+//! Messages that came over a link: to a worker at once, further on, or back. They never wait here, only at their owners.
 
 use turno_proto::model::link::{Forward, ForwardWants};
 use turno_proto::model::{Code, ConnId, Outgoing, limits};
 
 use super::Foreign;
-use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
+use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::retry::Cause;
-use crate::messages::table::message::{End, Flags, Origin, Wants};
+use crate::messages::table::message::{Flags, MessageEnd, Origin, Wants};
 
 impl Messages {
     /// FORWARD came.
@@ -44,7 +44,7 @@ impl Messages {
         self.place_foreign(index, out);
     }
 
-    /// To anyone who has room now, here or further on; or back.
+    /// To a worker with room now, here or further on; or back.
     pub(in crate::messages) fn place_foreign(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
         let queue = message.queue;
@@ -62,13 +62,13 @@ impl Messages {
         self.send_back(index, out);
     }
 
-    /// Back to where it came from, as if it had never come. Anyone who sent it knows first what room there is now, or it
+    /// Back to where it came from, as if it had never come. The sender is first told what room there is now, or it
     /// would send it again at once.
     fn send_back(&mut self, index: u32, out: &mut impl Sink) {
         let message = &self.messages[index];
         let name = self.queues.at(message.queue).name.clone();
         let origin = message.origin;
-        self.finish(index, End::Otherwise);
+        self.finish(index, MessageEnd::Otherwise);
         let Some(origin) = origin else { return };
         let (conn, seq) = (origin.conn(), origin.seq);
         if self.links.is_link(conn) {
@@ -78,10 +78,10 @@ impl Messages {
         out.peer(PeerEffect::undelivered(conn, seq, code));
     }
 
-    /// What came over a link was given up by its worker here: its owner decides what becomes of it.
+    /// A worker here gave up a message that came over a link: its owner decides what happens next.
     pub(in crate::messages) fn foreign_attempt_over(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
         let (origin, late) = (self.messages[index].origin, self.messages[index].past_deadline(self.now));
-        let end = if matches!(cause, Cause::Failed { .. }) { End::Settled } else { End::Otherwise };
+        let end = if matches!(cause, Cause::Failed { .. }) { MessageEnd::Settled } else { MessageEnd::Otherwise };
         self.finish(index, end);
         let Some(origin) = origin else { return };
         out.peer(match cause {
@@ -89,15 +89,15 @@ impl Messages {
                 let effect = LinkEffect::Fail { seq: origin.seq, permanent, payload };
                 PeerEffect::Link { conn: origin.conn(), effect }
             }
-            _ if late && cause.is_loss() => origin.hears(CallerWord::undelivered(Code::TimedOut)),
+            _ if late && cause.is_loss() => origin.hears(CallerMessage::undelivered(Code::TimedOut)),
             // With others, or unread: it costs no attempt.
-            Cause::NotPinned => origin.hears(CallerWord::undelivered(Code::CutShort)),
-            Cause::WorkerLost => origin.hears(CallerWord::undelivered(Code::WorkerLost)),
-            Cause::LeaseExpired => origin.hears(CallerWord::undelivered(Code::LeaseExpired)),
+            Cause::NotPinned => origin.hears(CallerMessage::undelivered(Code::CutShort)),
+            Cause::WorkerLost => origin.hears(CallerMessage::undelivered(Code::WorkerLost)),
+            Cause::LeaseExpired => origin.hears(CallerMessage::undelivered(Code::LeaseExpired)),
         });
     }
 
-    /// Anyone who sent it here gives it up. The worker hears why, as one of the owner's own would.
+    /// Its sender gives it up. The worker is told why, as one of the owner's own would be.
     pub(crate) fn far_cancelled(&mut self, conn: ConnId, seq: u32, reason: Code, out: &mut impl Sink) {
         let reason = match reason {
             Code::CallerGone | Code::TimedOut => reason,

@@ -6,7 +6,7 @@ use turno_proto::model::{ConnId, limits};
 
 use crate::messages::Messages;
 use crate::messages::table::chain::Lane;
-use crate::messages::table::message::{Flags, State};
+use crate::messages::table::message::{Flags, MessageStage};
 
 impl Messages {
     pub(in crate::messages) fn check_links(&self) {
@@ -21,7 +21,7 @@ impl Messages {
                 "what came over a link is known as such"
             );
             let Some(foreign) = foreign else { continue };
-            assert!(message.state != State::Waiting, "what came over a link does not wait here");
+            assert!(message.state != MessageStage::Waiting, "what came over a link does not wait here");
             assert!(!message.flags.has(Flags::DURABLE), "what came over a link is its owner's to keep");
             assert!(!foreign.path.has(self.links.me), "no message comes here twice");
             if let Some(origin) = message.origin {

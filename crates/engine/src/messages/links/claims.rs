@@ -5,7 +5,7 @@
 //! higher tokens. On two sides of a cut two workers may have a queue, never under one token; when the sides meet again
 //! the higher token stays.
 //!
-//! Anyone who waits at the broker that had the queue comes first; elsewhere a queue that became free is left alone for a
+//! Standbys at the broker that had the queue come first; elsewhere a queue that became free is left alone for a
 //! moment.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,11 @@ use crate::effect::{LinkEffect, NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::queues::exclusive::plausible;
 
-/// What is under way about such queues.
+/// Claims of exclusive queues that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     numbers: u64,
-    /// CONSUMEs that wait for home's word.
+    /// CONSUMEs that wait for home's answer.
     asked: BTreeMap<u64, Asked>,
     /// Given out by this broker as home, and not yet to be seen in offers.
     granted: BTreeMap<QueueName, (BrokerId, Mono)>,
@@ -128,13 +128,13 @@ impl Messages {
         Some(())
     }
 
-    /// Whether the worker waits for home's word about that queue.
+    /// Whether the worker waits for home's answer about that queue.
     pub(in crate::messages) fn has_asked(&self, conn: ConnId, queue: u32) -> bool {
         let name = &self.queues.at(queue).name;
         self.links.claims.asked.values().any(|asked| asked.conn == conn && asked.queue == *name)
     }
 
-    /// Passes a word on towards the broker it is for. Where there is no way it is lost; who asked stops waiting in time.
+    /// Passes a claim on towards the broker it is for. Without a way it is lost; the broker that asked stops waiting in time.
     fn relay(&mut self, to: BrokerId, path: Path, claim: Claim, out: &mut impl Sink) {
         let Some(path) = path.then(self.links.me) else { return };
         let reachable = self.links.reachable();
@@ -144,7 +144,7 @@ impl Messages {
         }
         out.peer(PeerEffect::Link {
             conn: *conn,
-            effect: LinkEffect::Word(Box::new(LinkMessage::Relay(Relay { to, path, claim }))),
+            effect: LinkEffect::Message(Box::new(LinkMessage::Relay(Relay { to, path, claim }))),
         });
     }
 
@@ -256,7 +256,7 @@ impl Messages {
     }
 }
 
-/// What offers tell of such queues.
+/// Exclusive queues in offers.
 impl Messages {
     /// Offers changed, or somebody began to wait: what somebody here waits for may have become free elsewhere, or somebody's.
     pub(in crate::messages) fn look_at_claims(&mut self) {

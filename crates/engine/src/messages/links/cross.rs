@@ -6,12 +6,12 @@ use turno_proto::model::link::{Forward, ForwardWants, LinkMessage, Path};
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
 
-use crate::effect::{CallerWord, LinkEffect, PeerEffect, Sink};
+use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::input::RemoteMessage;
 use crate::messages::Messages;
 use crate::messages::dispatch::Item;
 use crate::messages::retry::Cause;
-use crate::messages::table::message::{End, Flags, Message, State, Wants};
+use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Wants};
 
 impl Messages {
     /// The link over which a message would cross now: the nearest workers first, then in turn. Never to a broker that it
@@ -98,7 +98,7 @@ impl Messages {
     }
 
     /// The other end says something about a crossing.
-    pub(crate) fn far_says(&mut self, conn: ConnId, seq: u32, word: RemoteMessage, out: &mut impl Sink) {
+    pub(crate) fn far_says(&mut self, conn: ConnId, seq: u32, message: RemoteMessage, out: &mut impl Sink) {
         let Some(link) = self.links.by_conn.get(&conn) else { return };
         let Some(&index) = link.out.get(&seq) else {
             // It was given up here, and the other end did not know yet.
@@ -106,7 +106,7 @@ impl Messages {
             return;
         };
         let delivery = Delivery { index, stamp: seq };
-        match word {
+        match message {
             RemoteMessage::Ack => {
                 self.note_taken(conn, index);
                 self.ack(conn, delivery, out);
@@ -115,22 +115,22 @@ impl Messages {
                 self.note_taken(conn, index);
                 self.fail(conn, delivery, permanent, payload, out);
             }
-            RemoteMessage::Caller(word) => match word {
-                CallerWord::Reply { more, payload } => {
+            RemoteMessage::Caller(message) => match message {
+                CallerMessage::Reply { more, payload } => {
                     self.note_taken(conn, index);
                     self.reply(conn, delivery, more, payload, out);
                 }
-                CallerWord::Progress { payload } => {
+                CallerMessage::Progress { payload } => {
                     self.note_taken(conn, index);
                     self.progress(conn, delivery, payload, out);
                 }
-                CallerWord::Delivered => {
+                CallerMessage::Delivered => {
                     self.note_taken(conn, index);
                     self.far_written(index, out);
                 }
-                CallerWord::Undelivered { code, payload } => self.far_undelivered(conn, index, code, payload, out),
-                CallerWord::BroadcastAnswer(answer) => self.far_part_says(conn, index, answer, out),
-                CallerWord::BroadcastEnd(end) => self.far_part_ends(conn, index, *end, out),
+                CallerMessage::Undelivered { code, payload } => self.far_undelivered(conn, index, code, payload, out),
+                CallerMessage::BroadcastAnswer(answer) => self.far_part_says(conn, index, answer, out),
+                CallerMessage::BroadcastEnd(end) => self.far_part_ends(conn, index, *end, out),
             },
         }
     }
@@ -145,38 +145,42 @@ impl Messages {
 
     /// A no-reply request was written to a worker there.
     fn far_written(&mut self, index: u32, out: &mut impl Sink) {
-        if matches!(self.messages[index].state, State::Held { .. }) && self.messages[index].wants == Wants::Nothing {
+        if matches!(self.messages[index].state, MessageStage::Held { .. })
+            && self.messages[index].wants == Wants::Nothing
+        {
             self.written(index, out);
         }
-        self.finish(index, End::Settled);
+        self.finish(index, MessageEnd::Settled);
     }
 
     fn far_undelivered(&mut self, conn: ConnId, index: u32, code: Code, payload: Payload, out: &mut impl Sink) {
         let queue = self.messages[index].queue;
         match (self.messages[index].state, code) {
-            (State::Asked { .. }, _) => self.part_left(index, out),
-            (State::Held { .. }, Code::TimedOut) => {
+            (MessageStage::Asked { .. }, _) => self.part_left(index, out),
+            (MessageStage::Held { .. }, Code::TimedOut) => {
                 self.count(queue, |counters| &mut counters.expired);
                 self.end_without_reply(index, Code::TimedOut, out);
             }
-            (State::Held { .. }, Code::Cancelled) => {
+            (MessageStage::Held { .. }, Code::Cancelled) => {
                 self.count(queue, |counters| &mut counters.cancelled);
                 self.end_without_reply(index, Code::Cancelled, out);
             }
             // Nobody there has begun with it.
-            (State::Held { .. }, Code::NoRoom | Code::Closing | Code::OverMemory | Code::UnknownHandle) => {
+            (MessageStage::Held { .. }, Code::NoRoom | Code::Closing | Code::OverMemory | Code::UnknownHandle) => {
                 self.note_return(conn, index);
                 self.give_back(index, out);
             }
-            (State::Held { .. }, Code::CutShort) => {
+            (MessageStage::Held { .. }, Code::CutShort) => {
                 self.strike(index);
                 self.attempt_over(index, Cause::NotPinned, out);
             }
-            (State::Held { .. }, Code::WorkerLost | Code::LeaseExpired) => {
+            (MessageStage::Held { .. }, Code::WorkerLost | Code::LeaseExpired) => {
                 self.attempt_over(index, Cause::WorkerLost, out);
             }
-            (State::Held { .. }, _) => self.attempt_over(index, Cause::Failed { payload, permanent: false }, out),
-            _ => self.finish(index, End::Otherwise),
+            (MessageStage::Held { .. }, _) => {
+                self.attempt_over(index, Cause::Failed { payload, permanent: false }, out)
+            }
+            _ => self.finish(index, MessageEnd::Otherwise),
         }
     }
 
@@ -194,12 +198,12 @@ impl Messages {
         }
     }
 
-    /// A word of the other end that is not about one crossing. Returns an event that is for this broker's subscribers.
-    pub(crate) fn link_says(&mut self, conn: ConnId, word: LinkMessage, out: &mut impl Sink) -> Option<Arc<Event>> {
+    /// A message of the other end that is not about one crossing. Returns an event that is for this broker's subscribers.
+    pub(crate) fn link_says(&mut self, conn: ConnId, message: LinkMessage, out: &mut impl Sink) -> Option<Arc<Event>> {
         if !self.links.is_link(conn) {
             return None;
         }
-        match word {
+        match message {
             LinkMessage::Offers(offers) => self.offered(conn, offers, out),
             LinkMessage::Presence(presence) => self.present(conn, presence),
             LinkMessage::Broadcast(broadcast) => self.broadcast_arrived(conn, broadcast, out),

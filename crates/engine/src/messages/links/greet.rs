@@ -1,8 +1,8 @@
-//! A link comes to be, or is one too many, or ends.
+//! A link begins, or is one too many.
 //!
 //! Two brokers have one link. Who dials asks here before it shows who it is, and leaves a link that is there alone, since
 //! messages are on it. If both dialled at the same moment, that of the lower id stays; if one dialled twice, the newer takes
-//! the place of the older, since anyone who dials knows what it lost.
+//! the place of the older, since the dialling broker knows what it lost.
 
 use std::collections::BTreeMap;
 
@@ -121,32 +121,8 @@ impl Messages {
         }
     }
 
-    /// Dials anyone who is due.
+    /// Dials all targets that are due.
     pub(in crate::messages) fn dial_links(&mut self, out: &mut impl Sink) {
         self.links.targets.dial(self.now, out);
-    }
-
-    /// The other end takes nothing new. False if this is no link.
-    pub(in crate::messages) fn close_link(&mut self, conn: ConnId) -> bool {
-        let Some(link) = self.links.by_conn.get_mut(&conn) else { return false };
-        link.closing = true;
-        self.tell_all_offers();
-        true
-    }
-
-    /// The connection was a link: what it offered is gone. What crossed it, and what came over it, ends with the
-    /// connection as any worker's deliveries and any caller's requests do.
-    pub(in crate::messages) fn lose_link(&mut self, conn: ConnId) {
-        if !self.links.is_link(conn) {
-            return;
-        }
-        self.tell_all_offers();
-        let Some(link) = self.links.by_conn.remove(&conn) else { return };
-        if let Some(target) = link.target {
-            self.links.targets.down(target, LinkState::Down, Code::LinkDown, self.now);
-        }
-        self.links.targets.look_again(self.now);
-        self.links.presence_changed = true;
-        self.look_at_claims();
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod check;
 mod claims;
 mod cross;
 mod greet;
+mod lost;
 mod offers;
 mod presence;
 mod spread;
@@ -39,9 +40,9 @@ pub(in crate::messages) struct Links {
     changed: BTreeSet<QueueName>,
     /// Shared rotas whose members' room changed: of all their queues something may have to be told.
     changed_shared_rotas: BTreeSet<u32>,
-    /// Who this broker is in its ring; `None`: it is in none.
+    /// The broker's identity in its ring; `None`: it is in none.
     ring: Option<Origin>,
-    /// Who can be reached may have to be told.
+    /// Neighbours may have to be told which brokers can be reached.
     presence_changed: bool,
     /// When what changed may be told.
     tell_at: Mono,
@@ -63,7 +64,7 @@ struct Link {
     broker: BrokerId,
     name: String,
     address: String,
-    /// What was dialled, if this end dialled.
+    /// The target, if this end dialled.
     target: Option<u32>,
     since: Mono,
     /// Bytes of the longest message that it takes.
@@ -71,18 +72,18 @@ struct Link {
     /// The other end takes nothing new.
     closing: bool,
     round_trip_us: Option<u64>,
-    /// What the other end has for which queue.
+    /// Offers of the other end, by queue.
     far: BTreeMap<QueueName, Far>,
     /// Handles given out on this link.
     handles: u32,
-    /// What crossed and is not settled, by the number of the crossing.
+    /// Messages that crossed and are not settled, by the number of the crossing.
     out: Numbered<u32>,
     /// Slots that messages from there take here and further on, by queue; none are 0.
     held: BTreeMap<QueueName, u32>,
-    /// What the other end was told last.
+    /// The last offers to the other end.
     told: BTreeMap<QueueName, Offer>,
     told_presence: Vec<Presence>,
-    /// Who can be reached over it.
+    /// Brokers that can be reached over it.
     presence: Vec<Presence>,
     turn: u64,
     forwarded: u64,
@@ -120,11 +121,11 @@ impl Far {
         rooms.map(|room| room.path.len()).min().unwrap_or(usize::MAX)
     }
 
-    /// What others may be told of the free slots of each room.
+    /// The rooms as others may be told of them.
     fn rooms_now(&self) -> impl Iterator<Item = Room> {
         let room = self.room_for(&Path::default());
         let told: u32 = self.rooms.iter().map(|room| room.free).sum();
-        // What crossed and came to its end since has freed slots that nobody needed to tell us of.
+        // Crossings that ended since have freed slots that nobody needed to tell us of.
         let freed = room.saturating_sub(told);
         self.rooms.iter().map(move |there| Room { free: (there.free + freed).min(room), ..there.clone() })
     }

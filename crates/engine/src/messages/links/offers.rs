@@ -1,4 +1,4 @@
-//! What each neighbour is told of free slots: ours, and those behind our other links.
+//! Offers to neighbours: our free slots, and those behind our other links.
 //!
 //! A neighbour that has slots taken here counts them itself, so what it is told only changes when somebody else takes
 //! or gives back slots. While something of a queue waits here, its free slots are promised to nobody.
@@ -92,7 +92,7 @@ impl Messages {
         }
     }
 
-    /// What a neighbour does not know yet of a queue.
+    /// The offer that a neighbour does not know yet.
     fn news(&mut self, conn: ConnId, name: &QueueName) -> Option<Offer> {
         let offer = self.offer_for(conn, name);
         let me = self.links.me;
@@ -180,7 +180,7 @@ impl Messages {
             let far = link.far.entry(name.clone()).or_default();
             *far = Far { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
             for (token, broker) in &holders {
-                // Also of a queue that nobody here knows yet: anyone who has it here some day has a higher one.
+                // Also of a queue that nobody here knows yet: its next holder here must have a higher one.
                 self.heard_of_token(*token);
                 self.note_holder(&name, *broker);
             }
@@ -203,10 +203,10 @@ impl Messages {
 }
 
 fn tell(conn: ConnId, offers: Vec<Offer>, out: &mut impl Sink) {
-    out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(LinkMessage::Offers(offers))) });
+    out.peer(PeerEffect::Link { conn, effect: LinkEffect::Message(Box::new(LinkMessage::Offers(offers))) });
 }
 
-/// Whether anyone who was told the one need not be told the other: slots that its own messages take or give back are
+/// Whether a neighbour that was told the one need not be told the other: slots that its own messages take or give back are
 /// counted at both ends.
 fn counts_the_same(told: &Offer, offer: &Offer, me: BrokerId) -> bool {
     let own = |offer: &Offer| {

@@ -1,4 +1,4 @@
-//! Who can be reached, by which way: told whole, whenever it changes.
+//! Presence: which brokers can be reached, and by which way. Sent whole, whenever it changes.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::effect::{LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 
 impl Links {
-    /// Who this broker is in its ring, for neighbours to know.
+    /// Sets the broker's identity in its ring, for neighbours to know.
     pub(in crate::messages) fn set_ring(&mut self, origin: Option<Origin>) {
         if self.ring != origin {
             self.ring = origin;
@@ -46,7 +46,7 @@ impl Messages {
                 link.told_presence.clone_from(&presence);
                 out.peer(PeerEffect::Link {
                     conn,
-                    effect: LinkEffect::Word(Box::new(LinkMessage::Presence(presence))),
+                    effect: LinkEffect::Message(Box::new(LinkMessage::Presence(presence))),
                 });
             }
         }

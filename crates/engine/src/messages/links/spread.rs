@@ -1,4 +1,4 @@
-//! What is for many, beyond this broker: broadcasts for consumers and events for subscribers elsewhere.
+//! Messages for many, beyond this broker: broadcasts for consumers and events for subscribers elsewhere.
 //!
 //! Both name the brokers that are meant. Each broker serves itself if it is named, and parts the others among its links by
 //! the shortest way, so that everyone is reached once and nothing goes round.
@@ -11,10 +11,10 @@ use turno_proto::model::topic::Event;
 use turno_proto::model::{Broadcast, BroadcastEnd, Code, ConnId, Party, limits};
 
 use super::Links;
-use crate::effect::{BroadcastAnswer, CallerWord, LinkEffect, PeerEffect, Sink};
+use crate::effect::{BroadcastAnswer, CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::broadcast::Spread;
-use crate::messages::table::message::{End, State};
+use crate::messages::broadcast::BroadcastSpread;
+use crate::messages::table::message::{MessageEnd, MessageStage};
 use crate::ring::Host;
 
 /// Which brokers are reached over which link.
@@ -65,7 +65,7 @@ impl Messages {
         &mut self,
         index: u32,
         conn: ConnId,
-        spread: &Spread,
+        spread: &BroadcastSpread,
         out: &mut impl Sink,
     ) {
         let message = &self.messages[index];
@@ -84,7 +84,7 @@ impl Messages {
             handle
         });
         far.handle = Some(handle);
-        let word = LinkMessage::Broadcast(ForwardBroadcast {
+        let message = LinkMessage::Broadcast(ForwardBroadcast {
             seq,
             handle,
             deadline_ms: u32::try_from(left_ms).unwrap_or(u32::MAX),
@@ -93,7 +93,7 @@ impl Messages {
             path: spread.path.then(self.links.me).expect("what came through here before, or too far, is not spread"),
             payload: spread.payload.clone(),
         });
-        out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(word)) });
+        out.peer(PeerEffect::Link { conn, effect: LinkEffect::Message(Box::new(message)) });
     }
 
     /// FORWARD_BROADCAST came.
@@ -114,7 +114,7 @@ impl Messages {
 
     /// A consumer at the other end said something to a broadcast.
     pub(super) fn far_part_says(&mut self, conn: ConnId, index: u32, mut answer: BroadcastAnswer, out: &mut impl Sink) {
-        let State::Asked { broadcast, .. } = self.messages[index].state else { return };
+        let MessageStage::Asked { broadcast, .. } = self.messages[index].state else { return };
         answer.worker = self.number_of_far(broadcast, conn, answer.worker);
         let BroadcastAnswer { more, failed, .. } = answer;
         if let Some(tally) = self.broadcasts.get_mut(&broadcast).filter(|_| !more) {
@@ -122,8 +122,8 @@ impl Messages {
         }
         match self.messages[broadcast].origin {
             Some(origin) => {
-                let word = CallerWord::BroadcastAnswer(answer);
-                out.peer(origin.hears(word));
+                let message = CallerMessage::BroadcastAnswer(answer);
+                out.peer(origin.hears(message));
             }
             None if more => {}
             None => self.stats.counters.unclaimed += 1,
@@ -132,9 +132,9 @@ impl Messages {
 
     /// A broadcast ended at the other end.
     pub(super) fn far_part_ends(&mut self, conn: ConnId, index: u32, mut end: BroadcastEnd, out: &mut impl Sink) {
-        let State::Asked { broadcast, .. } = self.messages[index].state else {
+        let MessageStage::Asked { broadcast, .. } = self.messages[index].state else {
             // It was told to stop, and this is the end that was waited for.
-            return self.finish(index, End::Otherwise);
+            return self.finish(index, MessageEnd::Otherwise);
         };
         for Party { worker, .. } in end.who_expired.iter_mut().chain(&mut end.who_left) {
             worker.0 = self.number_of_far(broadcast, conn, worker.0);
@@ -164,8 +164,8 @@ impl Messages {
     fn cross_event(&self, shares: Shares, number: u64, path: &Path, event: &Arc<Event>, out: &mut impl Sink) {
         let Some(path) = path.then(self.links.me) else { return };
         for (conn, targets) in shares {
-            let word = LinkMessage::Event(ForwardEvent { number, targets, path, event: Arc::clone(event) });
-            out.peer(PeerEffect::Link { conn, effect: LinkEffect::Word(Box::new(word)) });
+            let message = LinkMessage::Event(ForwardEvent { number, targets, path, event: Arc::clone(event) });
+            out.peer(PeerEffect::Link { conn, effect: LinkEffect::Message(Box::new(message)) });
         }
     }
 

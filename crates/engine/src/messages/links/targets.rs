@@ -69,7 +69,7 @@ impl Targets {
         self.by_number.values().filter_map(|target| target.redial).min()
     }
 
-    /// Dials anyone who is due.
+    /// Dials all targets that are due.
     pub(super) fn dial(&mut self, now: Mono, out: &mut impl Sink) {
         for (number, target) in &mut self.by_number {
             if target.redial.is_some_and(|at| at <= now) {
@@ -100,7 +100,7 @@ impl Targets {
         }
     }
 
-    /// Anyone who is hopeless may be hopeful again: a link that was in the way is gone.
+    /// Targets that were given up may be dialled again: a link that was in the way is gone.
     pub(super) fn look_again(&mut self, now: Mono) {
         for target in self.by_number.values_mut() {
             if target.state == LinkState::Doubled {

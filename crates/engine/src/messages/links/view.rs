@@ -75,7 +75,7 @@ impl Links {
 }
 
 impl Messages {
-    /// Who would take the message elsewhere. Nobody if its queue is one worker's alone here: then nothing of it crosses.
+    /// Workers elsewhere that could take the message. None if its queue is one worker's alone here: then nothing of it crosses.
     pub(in crate::messages) fn far_workers(&self, message: &Message) -> FarWorkers {
         let queue = self.queues.at(message.queue);
         let mut far = FarWorkers::default();
@@ -98,7 +98,7 @@ impl Messages {
         far
     }
 
-    /// An admin asks.
+    /// Answers an admin's call about links.
     pub(crate) fn link_call(&mut self, call: AdminCall, out: &mut impl Sink) -> Result<AdminAnswer, Code> {
         match call {
             AdminCall::LinkAdd { address } => self.add_link(address, out),

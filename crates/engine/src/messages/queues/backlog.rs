@@ -2,14 +2,14 @@
 
 use turno_proto::model::limits::PRIORITY_MAX;
 
-use crate::messages::queues::line::{Cold, Line};
+use crate::messages::queues::line::{Cold, PriorityLine};
 use crate::messages::table::message::MessageTable;
 
 const LINES: usize = PRIORITY_MAX as usize + 1;
 
 #[derive(Debug, Default)]
 pub(in crate::messages) struct Backlog {
-    by_priority: [Line; LINES],
+    by_priority: [PriorityLine; LINES],
     /// Bit n is set while priority n has messages.
     occupied: u16,
     /// Bit n is set while priority n has messages that only the store holds.
@@ -74,7 +74,7 @@ impl Backlog {
 
     /// The first message of each priority that has any at hand.
     pub(in crate::messages) fn heads(&self) -> impl Iterator<Item = u32> + '_ {
-        self.by_priority.iter().filter_map(Line::front)
+        self.by_priority.iter().filter_map(PriorityLine::front)
     }
 
     /// How many go before this one, counted no further than `most`.
@@ -100,18 +100,18 @@ impl Backlog {
         self.by_priority[usize::from(priority) + 1..].iter().map(|line| line.len() as u64).sum()
     }
 
-    pub(in crate::messages) fn line(&self, priority: u8) -> &Line {
+    pub(in crate::messages) fn line(&self, priority: u8) -> &PriorityLine {
         &self.by_priority[usize::from(priority)]
     }
 
-    fn entering(&mut self, priority: u8) -> &mut Line {
+    fn entering(&mut self, priority: u8) -> &mut PriorityLine {
         self.len += 1;
         self.occupied |= 1 << priority;
         &mut self.by_priority[usize::from(priority)]
     }
 }
 
-/// What only the store holds.
+/// Messages that only the store holds.
 impl Backlog {
     /// Whether a new durable message would be the last of its priority's cold tail.
     pub(in crate::messages) fn goes_cold(&self, priority: u8, hot_bytes: u64) -> bool {
@@ -193,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::messages::table::message::{End, Message};
+    use crate::messages::table::message::{Message, MessageEnd};
 
     /// The same backlog as a plain list, sorted on every look.
     #[derive(Default)]
@@ -237,7 +237,7 @@ mod tests {
                         prop_assert_eq!(backlog.head(), head);
                         if let Some(head) = head {
                             backlog.remove(&mut messages, head);
-                            messages.remove(head, None, End::Otherwise);
+                            messages.remove(head, None, MessageEnd::Otherwise);
                             naive.waiting.retain(|(_, _, index)| *index != head);
                         }
                     }
@@ -245,7 +245,7 @@ mod tests {
                     _ => {
                         let (_, _, gone) = naive.waiting.remove(which.index(naive.waiting.len()));
                         backlog.remove(&mut messages, gone);
-                        messages.remove(gone, None, End::Otherwise);
+                        messages.remove(gone, None, MessageEnd::Otherwise);
                     }
                 }
                 backlog.check(&messages, None);

@@ -5,7 +5,7 @@
 //! meanwhile: one that is over when it is loaded ends there and then. What people ask about such a message is answered
 //! when it was read, and so is a cancellation, which tells what it ended.
 //!
-//! What is loaded is within the limit of memory, and leaves a part of it to new messages. A queue for which there is no memory is
+//! Loaded messages stay within the limit of memory, and leave a part of it to new messages. A queue for which there is no memory is
 //! short: it goes on when there is, and until then has one message at a time, so that it never stands still.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -19,18 +19,18 @@ use crate::messages::disk::persist::Record;
 use crate::messages::dispatch::Item;
 use crate::messages::queues::line::{COLD_BYTES, Cold};
 use crate::messages::stats::bytes_of;
-use crate::messages::table::message::End;
+use crate::messages::table::message::MessageEnd;
 
 /// How many messages behind a tail join it at once. The others follow with the next change of their queue, so that no
 /// single input takes long.
 const JOIN_MAX: usize = 64;
 
-/// What is being read from the store.
+/// Loads from the store.
 #[derive(Debug, Default)]
 pub(in crate::messages) struct Loads {
-    /// What was asked for and has not come, in order.
+    /// Loads that have not been answered, in order.
     out: VecDeque<Load>,
-    /// What all of them count for in memory.
+    /// Bytes of memory that all of them count as.
     bytes: u64,
     /// Those of them that somebody waits for.
     questions: usize,
@@ -46,12 +46,12 @@ pub(in crate::messages) struct Loads {
 struct Load {
     serial: u64,
     bytes: u64,
-    why: Why,
+    why: LoadReason,
 }
 
-/// What a message is loaded for.
+/// The reason why a message is loaded.
 #[derive(Clone, Copy, Debug)]
-enum Why {
+enum LoadReason {
     /// Its turn is near.
     Turn { queue: u32, priority: u8 },
     /// Somebody asks about it.
@@ -89,7 +89,7 @@ impl Loads {
         self.changed.extend(&self.short);
     }
 
-    /// Whose turn it is to get memory: one after the other.
+    /// The next queue to get memory: one after the other.
     fn next_short(&self) -> Option<u32> {
         let behind = self.short.range(self.served.saturating_add(1)..).next();
         behind.or_else(|| self.short.first()).copied()
@@ -109,14 +109,14 @@ impl Loads {
     /// The serials that are being loaded for their turn in that line.
     pub(in crate::messages) fn turns(&self, queue: u32, priority: u8) -> impl Iterator<Item = u64> {
         self.out.iter().filter_map(move |load| match load.why {
-            Why::Turn { queue: of, priority: at } => ((of, at) == (queue, priority)).then_some(load.serial),
-            Why::Question(_) => None,
+            LoadReason::Turn { queue: of, priority: at } => ((of, at) == (queue, priority)).then_some(load.serial),
+            LoadReason::Question(_) => None,
         })
     }
 
     pub(crate) fn check(&self) {
         assert!(self.changed.is_empty(), "every change was looked at");
-        let questions = self.out.iter().filter(|load| matches!(load.why, Why::Question(_)));
+        let questions = self.out.iter().filter(|load| matches!(load.why, LoadReason::Question(_)));
         assert_eq!(questions.count(), self.questions, "the count of questions");
         assert_eq!(self.out.iter().map(|load| load.bytes).sum::<u64>(), self.bytes, "the bytes on their way");
     }
@@ -140,7 +140,7 @@ impl Messages {
     /// The message leaves the table, and the last place of its line's tail is its own.
     fn chill(&mut self, index: u32) {
         self.disarm(index);
-        let message = self.messages.remove(index, None, End::Otherwise);
+        let message = self.messages.remove(index, None, MessageEnd::Otherwise);
         self.drop_bytes(message.queue, bytes_of(message.bytes.len()));
         self.keep_cold(message.queue, message.priority, Cold::new(message.serial, message.bytes.len()));
     }
@@ -233,7 +233,7 @@ impl Messages {
                     return false;
                 }
                 (room, must) = (room.saturating_sub(bytes), false);
-                loads.push(Load { serial, bytes, why: Why::Turn { queue: number, priority } });
+                loads.push(Load { serial, bytes, why: LoadReason::Turn { queue: number, priority } });
                 out.disk(DiskEffect::Load { serial });
                 true
             });
@@ -243,7 +243,7 @@ impl Messages {
         }
     }
 
-    /// What had to wait in memory behind a tail becomes a part of it, once nothing is between them.
+    /// Messages that had to wait in memory behind a tail become a part of it, once nothing is between them.
     fn join_tail(&mut self, number: u32, priority: u8) {
         for _ in 0..JOIN_MAX {
             let backlog = &mut self.queues.at_mut(number).backlog;
@@ -253,14 +253,14 @@ impl Messages {
         }
     }
 
-    /// What the store has under that serial.
+    /// The store's record with that serial came.
     #[inline(never)]
     pub(crate) fn loaded(&mut self, serial: u64, record: Option<Record>, out: &mut impl Sink) {
         let load = self.loads.pop().expect("only what was asked for is loaded");
         assert_eq!(load.serial, serial, "loads are answered in their order");
         match load.why {
-            Why::Turn { queue, priority } => self.loaded_for_turn(queue, priority, serial, record, out),
-            Why::Question(question) => {
+            LoadReason::Turn { queue, priority } => self.loaded_for_turn(queue, priority, serial, record, out),
+            LoadReason::Question(question) => {
                 self.loads.questions -= 1;
                 let Question { conn, seq, .. } = question;
                 match self.answer_question(question, serial, record, out) {
@@ -311,7 +311,7 @@ impl Messages {
         self.forget_cold(queue, priority, serial);
         self.stats.ready -= 1;
         self.note_waiting(queue);
-        // What waits may have waited for this one.
+        // Others may have waited for this one.
         self.agenda.push_back(Item::Queue(queue));
         self.queues.forget_if_idle(queue);
     }
@@ -347,7 +347,7 @@ impl Messages {
             return out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
         }
         self.loads.questions += 1;
-        self.loads.push(Load { serial, bytes, why: Why::Question(question) });
+        self.loads.push(Load { serial, bytes, why: LoadReason::Question(question) });
         out.disk(DiskEffect::Load { serial });
     }
 

@@ -11,9 +11,9 @@ use crate::effect::Sink;
 use crate::messages::Messages;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
-use crate::messages::table::message::{End, Flags, Message, State};
+use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage};
 
-/// What a dead letter was before it was put back, should that turn out impossible.
+/// The state of a dead letter before it was put back, should that turn out impossible.
 #[derive(Debug)]
 pub(in crate::messages) struct Grave {
     pub(in crate::messages) attempts: u16,
@@ -25,7 +25,7 @@ impl Messages {
     /// The message, which has no place now, is a dead letter of its queue from here on.
     pub(in crate::messages) fn lay(&mut self, index: u32, failure: Payload) {
         let message = &mut self.messages[index];
-        message.state = State::Dead;
+        message.state = MessageStage::Dead;
         self.losses.forget(index);
         let queue = message.queue;
         self.queues.at_mut(queue).dead.push_back(&mut self.messages, Lane::Place, index);
@@ -52,7 +52,7 @@ impl Messages {
     /// A dead letter leaves the broker.
     pub(in crate::messages) fn unbury(&mut self, index: u32) {
         self.lift(index);
-        self.finish(index, End::Otherwise);
+        self.finish(index, MessageEnd::Otherwise);
     }
 
     pub(in crate::messages) fn dead_page(
@@ -154,7 +154,7 @@ impl Messages {
     /// A letter that was put back waits: behind the others of its priority, but before those that only the store holds.
     /// Behind them it would keep all that come later in memory.
     pub(in crate::messages) fn wait_again(&mut self, index: u32, out: &mut impl Sink) {
-        self.messages[index].state = State::Waiting;
+        self.messages[index].state = MessageStage::Waiting;
         self.arm_deadline(index);
         let Message { queue, priority, .. } = self.messages[index];
         if self.queues.at(queue).backlog.line(priority).has_tail() {

@@ -18,9 +18,9 @@ use crate::messages::Messages;
 use crate::messages::disk::persist::{Persist, Remembered};
 use crate::messages::table::message::Flags;
 
-/// What is known of one dedup id.
+/// The entry of one dedup id.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct DedupEntry {
     key: DedupKey,
     /// The message it came with first.
     serial: NonZeroU64,
@@ -30,7 +30,7 @@ struct Known {
     until: Mono,
 }
 
-impl Known {
+impl DedupEntry {
     const fn is_durable(&self) -> bool {
         self.place.is_none()
     }
@@ -41,7 +41,7 @@ impl Known {
 struct Storing {
     queue: QueueName,
     key: DedupKey,
-    /// Who sent it again meanwhile.
+    /// Callers that sent it again meanwhile.
     again: Vec<Caller>,
 }
 
@@ -61,11 +61,11 @@ pub(in crate::messages) struct Dedup {
 }
 
 impl Dedup {
-    fn find(&self, queue: &QueueName, key: DedupKey) -> Option<Known> {
+    fn find(&self, queue: &QueueName, key: DedupKey) -> Option<DedupEntry> {
         self.queues.get(queue).and_then(|ids| ids.find(key)).or_else(|| self.earlier.find(key))
     }
 
-    fn remove(&mut self, queue: &QueueName, key: DedupKey) -> Option<Known> {
+    fn remove(&mut self, queue: &QueueName, key: DedupKey) -> Option<DedupEntry> {
         let found = self.queues.get_mut(queue).and_then(|ids| ids.remove(key));
         if self.queues.get(queue).is_some_and(|ids| ids.by_key.is_empty()) {
             self.queues.remove(queue);
@@ -77,7 +77,7 @@ impl Dedup {
         self.earlier.by_key.len() + self.queues.values().map(|ids| ids.by_key.len()).sum::<usize>()
     }
 
-    /// What it takes of memory.
+    /// Bytes of memory that it takes.
     pub(in crate::messages) fn bytes(&self) -> u64 {
         self.len() as u64 * limits::DEDUP_ID_MEMORY_BYTES
     }
@@ -89,7 +89,7 @@ impl Dedup {
     }
 
     /// Takes out ids that are too old by then, so many at the most.
-    fn pop_older(&mut self, now: Mono, most: usize) -> Vec<Known> {
+    fn pop_older(&mut self, now: Mono, most: usize) -> Vec<DedupEntry> {
         let mut found = Vec::new();
         for ids in std::iter::once(&mut self.earlier).chain(self.queues.values_mut()) {
             let room = most - found.len();
@@ -123,7 +123,7 @@ impl Dedup {
 #[derive(Debug, Default)]
 struct Ids {
     /// From the oldest to the latest; a hole is one that was taken back.
-    by_age: VecDeque<Option<Known>>,
+    by_age: VecDeque<Option<DedupEntry>>,
     /// The number of the oldest. The others are numbered on from there.
     first: u64,
     /// The number of each.
@@ -131,7 +131,7 @@ struct Ids {
 }
 
 impl Ids {
-    fn find(&self, key: DedupKey) -> Option<Known> {
+    fn find(&self, key: DedupKey) -> Option<DedupEntry> {
         let number = *self.by_key.get(&key)?;
         self.by_age[self.at(number)]
     }
@@ -141,14 +141,14 @@ impl Ids {
     }
 
     /// Adds the latest. Gives what was known under its key before.
-    fn add(&mut self, known: Known) -> Option<Known> {
+    fn add(&mut self, known: DedupEntry) -> Option<DedupEntry> {
         let before = self.remove(known.key);
         self.by_key.insert(known.key, self.first + self.by_age.len() as u64);
         self.by_age.push_back(Some(known));
         before
     }
 
-    fn remove(&mut self, key: DedupKey) -> Option<Known> {
+    fn remove(&mut self, key: DedupKey) -> Option<DedupEntry> {
         let number = self.by_key.remove(&key)?;
         let at = self.at(number);
         let known = self.by_age[at].take();
@@ -160,11 +160,11 @@ impl Ids {
         self.by_age.front().copied().flatten().map(|known| known.until)
     }
 
-    fn pop_oldest(&mut self) -> Option<Known> {
+    fn pop_oldest(&mut self) -> Option<DedupEntry> {
         self.by_age.front().copied().flatten().and_then(|known| self.remove(known.key))
     }
 
-    fn pop_older(&mut self, now: Mono) -> Option<Known> {
+    fn pop_older(&mut self, now: Mono) -> Option<DedupEntry> {
         self.oldest().filter(|until| *until <= now).and_then(|_| self.pop_oldest())
     }
 
@@ -181,7 +181,7 @@ impl Ids {
     }
 
     fn check(&self) {
-        let known: Vec<&Known> = self.by_age.iter().flatten().collect();
+        let known: Vec<&DedupEntry> = self.by_age.iter().flatten().collect();
         assert_eq!(known.len(), self.by_key.len(), "each id has one place");
         assert!(known.is_sorted_by_key(|known| known.until), "ids are in the order of their age");
         assert!(known.iter().all(|known| self.find(known.key).is_some_and(|found| found.serial == known.serial)));
@@ -190,7 +190,7 @@ impl Ids {
 }
 
 impl Messages {
-    /// What the table knows a send by; `None` if it has no dedup id, or no queue.
+    /// The key of a send in the table; `None` if it has no dedup id, or no queue.
     pub(in crate::messages) fn dedup_key(&self, conn: ConnId, message: &Outgoing) -> Option<(u32, DedupKey)> {
         let id = message.dedup_id.as_ref()?;
         let queue = self.peers.get(conn)?.queue_of(message.handle)?;
@@ -228,7 +228,7 @@ impl Messages {
         let name = self.queues.at(number).name.clone();
         let serial = NonZeroU64::new(message.serial).expect("serials begin with 1");
         let until = self.now.plus_millis(limits::DEDUP_WINDOW_MS);
-        let known = Known { key, serial, place: (!durable).then_some(index), until };
+        let known = DedupEntry { key, serial, place: (!durable).then_some(index), until };
         if durable {
             let born_unix_ms = self.settings.unix_ms(message.born);
             let remembered = Remembered { key, serial: serial.get(), born_unix_ms };
@@ -236,7 +236,7 @@ impl Messages {
             self.dedup.storing.insert(serial.get(), Storing { queue: name.clone(), key, again: Vec::new() });
         }
         let first = self.dedup.next_sweep().is_none();
-        // What stood under that key is too old. A durable one is written over, if by another durable one.
+        // The entry with that key is too old. A durable one is written over, if by another durable one.
         let before = self.dedup.remove(&name, key);
         if first {
             self.dedup.sweep_at = until;
@@ -258,13 +258,13 @@ impl Messages {
     }
 
     /// It is forgotten on the disk too.
-    fn forget(&mut self, known: Option<Known>) {
-        if let Some(known) = known.filter(Known::is_durable) {
+    fn forget(&mut self, known: Option<DedupEntry>) {
+        if let Some(known) = known.filter(DedupEntry::is_durable) {
             self.durable.note(Persist::Forget { key: known.key });
         }
     }
 
-    fn stored_again(&self, conn: ConnId, seq: u32, known: &Known) -> PeerEffect {
+    fn stored_again(&self, conn: ConnId, seq: u32, known: &DedupEntry) -> PeerEffect {
         let id = self.settings.id(known.serial.get(), known.place);
         let durability = if known.is_durable() { Durability::Disk } else { Durability::Memory };
         PeerEffect::Native { conn, effect: NativeEffect::Stored { seq, id, durability, duplicate: true } }
@@ -274,7 +274,7 @@ impl Messages {
     pub(in crate::messages) fn answer_again(&mut self, serial: u64, out: &mut impl Sink) {
         let Some(Storing { key, again, .. }) = self.take_storing(serial) else { return };
         let serial = NonZeroU64::new(serial).expect("serials begin with 1");
-        let known = Known { key, serial, place: None, until: self.now };
+        let known = DedupEntry { key, serial, place: None, until: self.now };
         for Caller { conn, seq } in again {
             out.peer(self.stored_again(conn, seq, &known));
         }
@@ -322,7 +322,7 @@ impl Messages {
             self.messages.go_on_after(serial);
             let until = self.settings.mono(born_unix_ms.saturating_add(limits::DEDUP_WINDOW_MS)).min(latest);
             if let Some(serial) = NonZeroU64::new(serial) {
-                let before = self.dedup.earlier.add(Known { key, serial, place: None, until });
+                let before = self.dedup.earlier.add(DedupEntry { key, serial, place: None, until });
                 self.stats.bytes += limits::DEDUP_ID_MEMORY_BYTES;
                 self.drop_dedup_bytes(u64::from(before.is_some()));
             }
@@ -338,13 +338,13 @@ mod tests {
     /// A million of these may be known; with its number in the map that makes some 80 bytes for each.
     #[test]
     fn what_is_known_of_an_id_stays_small() {
-        assert!(size_of::<Option<Known>>() <= 40, "{}", size_of::<Option<Known>>());
+        assert!(size_of::<Option<DedupEntry>>() <= 40, "{}", size_of::<Option<DedupEntry>>());
     }
 
     /// Ids that were taken back leave holes, and the holes do not pile up.
     #[test]
     fn holes_are_closed() {
-        let of = |n: u64| Known {
+        let of = |n: u64| DedupEntry {
             key: DedupKey(u128::from(n).to_be_bytes()),
             serial: NonZeroU64::MIN.saturating_add(n),
             place: None,

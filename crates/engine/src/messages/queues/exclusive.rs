@@ -40,7 +40,7 @@ pub(in crate::messages) struct Exclusive {
 
 /// How far a worker is on its way to a queue that it was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ClaimStep {
     /// It was told QUEUE_FULL.
     Refused,
     /// It is in the line, with that number.
@@ -50,10 +50,10 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stage {
+struct ClaimStage {
     /// The handle it asked with.
     handle: u32,
-    step: Step,
+    step: ClaimStep,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,16 +64,16 @@ struct Waiter {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Offer {
+struct QueueOffer {
     conn: ConnId,
     until: Mono,
 }
 
-/// Those who wait for a queue, first come first served.
+/// Standbys of a queue, first come first served.
 #[derive(Debug, Default)]
-struct Line {
+struct WaitingLine {
     waiters: BTreeMap<u64, Waiter>,
-    offer: Option<Offer>,
+    offer: Option<QueueOffer>,
 }
 
 /// Tokens, and who waits for what.
@@ -86,8 +86,8 @@ pub(in crate::messages) struct Exclusives {
     /// Numbers for those who wait.
     numbers: u64,
     /// By queue; none without a waiter or an offer.
-    lines: BTreeMap<u32, Line>,
-    stages: BTreeMap<ConnId, BTreeMap<u32, Stage>>,
+    lines: BTreeMap<u32, WaitingLine>,
+    stages: BTreeMap<ConnId, BTreeMap<u32, ClaimStage>>,
     /// When which queue is kept no longer.
     deadlines: BTreeSet<(Mono, u32)>,
 }
@@ -144,7 +144,7 @@ impl Exclusives {
         self.lines.keys().copied()
     }
 
-    fn stage(&self, conn: ConnId, queue: u32) -> Option<Stage> {
+    fn stage(&self, conn: ConnId, queue: u32) -> Option<ClaimStage> {
         self.stages.get(&conn)?.get(&queue).copied()
     }
 
@@ -169,9 +169,9 @@ impl Exclusives {
         }
         let Some(line) = self.lines.get_mut(&queue) else { return false };
         match stage.step {
-            Step::Refused => {}
-            Step::Waiting(number) => drop(line.waiters.remove(&number)),
-            Step::Offered => {
+            ClaimStep::Refused => {}
+            ClaimStep::Waiting(number) => drop(line.waiters.remove(&number)),
+            ClaimStep::Offered => {
                 if let Some(offer) = line.offer.take() {
                     self.deadlines.remove(&(offer.until, queue));
                 }
@@ -180,7 +180,7 @@ impl Exclusives {
         if line.waiters.is_empty() && line.offer.is_none() {
             self.lines.remove(&queue);
         }
-        stage.step == Step::Offered
+        stage.step == ClaimStep::Offered
     }
 }
 
@@ -217,7 +217,7 @@ impl Messages {
             self.give_up_queue(conn, queue);
         }
         let stages = self.exclusives.stages.entry(conn).or_default();
-        stages.entry(queue).or_insert(Stage { handle, step: Step::Refused });
+        stages.entry(queue).or_insert(ClaimStage { handle, step: ClaimStep::Refused });
     }
 
     /// The worker consumes the queue from now on, under that token if nobody else may.
@@ -256,15 +256,15 @@ impl Messages {
         }
         let Some((_, Waiter { conn, seq })) = line.waiters.pop_first() else { return };
         let until = self.now.plus_millis(limits::QUEUE_OFFER_MS);
-        line.offer = Some(Offer { conn, until });
+        line.offer = Some(QueueOffer { conn, until });
         self.exclusives.deadlines.insert((until, queue));
         let stage = self.exclusives.stages.get_mut(&conn).and_then(|stages| stages.get_mut(&queue));
         let stage = stage.expect("who waits has a stage");
-        stage.step = Step::Offered;
+        stage.step = ClaimStep::Offered;
         out.peer(PeerEffect::Native { conn, effect: NativeEffect::QueueAvailable { seq, handle: stage.handle } });
     }
 
-    /// Anyone who did not take what was kept for it is passed over.
+    /// A worker that did not take the queue that was kept for it is passed over.
     pub(in crate::messages) fn end_offers(&mut self) {
         while let Some((until, queue)) = self.exclusives.deadlines.first().copied()
             && until <= self.now
@@ -283,9 +283,9 @@ impl Messages {
         self.registered(conn)?;
         let queue = queue.ok_or(Code::UnknownHandle)?;
         let stages = self.exclusives.stages.get_mut(&conn).ok_or(Code::NotRefused)?;
-        let stage = stages.get_mut(&queue).filter(|stage| stage.step == Step::Refused).ok_or(Code::NotRefused)?;
+        let stage = stages.get_mut(&queue).filter(|stage| stage.step == ClaimStep::Refused).ok_or(Code::NotRefused)?;
         self.exclusives.numbers += 1;
-        *stage = Stage { handle, step: Step::Waiting(self.exclusives.numbers) };
+        *stage = ClaimStage { handle, step: ClaimStep::Waiting(self.exclusives.numbers) };
         let line = self.exclusives.lines.entry(queue).or_default();
         line.waiters.insert(self.exclusives.numbers, Waiter { conn, seq });
         self.look_at_claims();
@@ -295,7 +295,7 @@ impl Messages {
 
     /// CANCEL_QUEUE from one that does not consume the queue: it leaves the line.
     pub(in crate::messages) fn give_up_place(&mut self, conn: ConnId, queue: u32) -> Result<(), Code> {
-        let stage = self.exclusives.stage(conn, queue).filter(|stage| stage.step != Step::Refused);
+        let stage = self.exclusives.stage(conn, queue).filter(|stage| stage.step != ClaimStep::Refused);
         stage.ok_or(Code::NotFound)?;
         self.give_up_queue(conn, queue);
         Ok(())
@@ -355,7 +355,7 @@ impl Messages {
         self.exclusives.waiters(queue) as u64
     }
 
-    /// Those who wait for the queue, next first.
+    /// The standbys of the queue, next first.
     pub(in crate::messages) fn line_of(&self, queue: u32) -> impl Iterator<Item = ConnId> {
         let line = self.exclusives.lines.get(&queue);
         let offered = line.and_then(|line| line.offer).map(|offer| offer.conn);
@@ -383,7 +383,7 @@ impl Messages {
     /// The queues that the worker waits for.
     pub(in crate::messages) fn waits_for(&self, conn: ConnId) -> Vec<String> {
         let stages = self.exclusives.stages.get(&conn).into_iter().flatten();
-        let waiting = stages.filter(|(_, stage)| stage.step != Step::Refused);
+        let waiting = stages.filter(|(_, stage)| stage.step != ClaimStep::Refused);
         waiting.map(|(queue, _)| self.queues.at(*queue).name.to_string()).collect()
     }
 
@@ -412,11 +412,11 @@ impl Messages {
             assert!(line.offer.is_none() || place.consumers_len() == 0, "only a queue that nobody consumes is offered");
             for (number, waiter) in &line.waiters {
                 let step = self.exclusives.stage(waiter.conn, *queue).map(|stage| stage.step);
-                assert_eq!(step, Some(Step::Waiting(*number)), "who waits has a stage");
+                assert_eq!(step, Some(ClaimStep::Waiting(*number)), "who waits has a stage");
             }
-            if let Some(Offer { conn, until }) = line.offer {
+            if let Some(QueueOffer { conn, until }) = line.offer {
                 let step = self.exclusives.stage(conn, *queue).map(|stage| stage.step);
-                assert_eq!(step, Some(Step::Offered), "who was told has a stage");
+                assert_eq!(step, Some(ClaimStep::Offered), "who was told has a stage");
                 assert!(self.exclusives.deadlines.contains(&(until, *queue)), "an offer has an end");
             }
         }
@@ -431,7 +431,7 @@ impl Messages {
                 assert!(worker.position_of(*queue).is_err(), "who has a queue does not wait for it");
                 let open = self.peers.get(*conn).and_then(|peer| peer.queue_of(stage.handle));
                 assert_eq!(open, Some(*queue), "who waits for a queue has it open");
-                waiting += usize::from(stage.step != Step::Refused);
+                waiting += usize::from(stage.step != ClaimStep::Refused);
             }
         }
         let in_lines: usize = self.exclusives.lines.keys().map(|queue| self.exclusives.waiters(*queue)).sum();

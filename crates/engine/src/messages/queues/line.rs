@@ -13,7 +13,7 @@ use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::{Chain, Lane};
 use crate::messages::table::message::{Flags, Message, MessageTable};
 
-/// What a message that only the store holds counts for in memory.
+/// Bytes of memory that a message counts as while only the store holds it.
 pub(in crate::messages) const COLD_BYTES: u64 = size_of::<Cold>() as u64;
 
 /// A message that only the store holds. Millions of these may wait, so it is kept small; a test says how small.
@@ -34,7 +34,7 @@ impl Cold {
         (self.serial[0] as u64) << 32 | self.serial[1] as u64
     }
 
-    /// What it counts for in its queue, and in memory when it is loaded.
+    /// Bytes that it counts as in its queue, and in memory when it is loaded.
     pub(in crate::messages) const fn bytes(&self) -> u64 {
         bytes_of(self.payload_len as usize)
     }
@@ -42,7 +42,7 @@ impl Cold {
 
 /// The messages of one priority.
 #[derive(Debug, Default)]
-pub(in crate::messages) struct Line {
+pub(in crate::messages) struct PriorityLine {
     /// All that are in memory.
     chain: Chain,
     /// Bytes of the durable ones before the tail, but for those that were once behind one.
@@ -62,7 +62,7 @@ struct Tail {
     behind: Option<u32>,
 }
 
-impl Line {
+impl PriorityLine {
     pub(in crate::messages) fn len(&self) -> usize {
         self.chain.len() as usize + self.cold_len()
     }
@@ -163,7 +163,7 @@ impl Line {
 }
 
 /// The cold tail.
-impl Line {
+impl PriorityLine {
     /// Whether a new durable message would be the last of the tail.
     pub(in crate::messages) fn goes_cold(&self, hot_bytes: u64) -> bool {
         match &self.tail {
@@ -247,8 +247,8 @@ impl Line {
     }
 }
 
-/// What `check` looks at.
-impl Line {
+/// Access for `check`.
+impl PriorityLine {
     /// All of the tail, in order.
     pub(in crate::messages) fn cold(&self) -> impl Iterator<Item = &Cold> {
         self.tail.iter().flat_map(|tail| &tail.cold)
@@ -292,11 +292,11 @@ mod tests {
     fn a_cold_message_stays_small() {
         assert_eq!(size_of::<Cold>(), 12);
         assert_eq!(COLD_BYTES, 12);
-        let mut line = Line::default();
+        let mut line = PriorityLine::default();
         (1..=100_000).for_each(|serial| line.push_cold(Cold::new(serial, 256)));
         let capacity = line.tail.as_ref().map_or(0, |tail| tail.cold.capacity());
         assert!(capacity * size_of::<Cold>() <= 24 * 100_000, "{capacity}");
-        assert!(size_of::<Line>() <= 32, "{}", size_of::<Line>());
+        assert!(size_of::<PriorityLine>() <= 32, "{}", size_of::<PriorityLine>());
     }
 
     /// Serials and lengths come out as they went in, up to the largest.

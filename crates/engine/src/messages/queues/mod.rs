@@ -7,6 +7,6 @@ pub(in crate::messages) mod dedup;
 pub(in crate::messages) mod exclusive;
 pub(in crate::messages) mod line;
 pub(in crate::messages) mod queue;
-pub(in crate::messages) mod service;
+pub(in crate::messages) mod service_time;
 mod settings;
 mod view;

@@ -7,7 +7,7 @@ use turno_proto::model::{ConnId, Mono, QueueName, limits};
 
 use crate::messages::queues::backlog::Backlog;
 use crate::messages::queues::exclusive::Exclusive;
-use crate::messages::queues::service::Service;
+use crate::messages::queues::service_time::ServiceTime;
 use crate::messages::table::chain::Chain;
 use crate::messages::workers::rota::Rota;
 
@@ -37,7 +37,7 @@ pub(in crate::messages) struct Queue {
     pub(in crate::messages) dead_bytes: u64,
     /// Those of them that come back from a worker once their attempt is written down.
     pub(in crate::messages) returning: u32,
-    /// Whose it is, if it is one worker's alone.
+    /// The holder and the standbys, if it is exclusive.
     pub(in crate::messages) exclusive: Option<Exclusive>,
     consumers: Vec<Option<Consumer>>,
     consumers_len: usize,
@@ -48,7 +48,7 @@ pub(in crate::messages) struct Queue {
     pub(in crate::messages) handles: u32,
     /// The worker kept free for the head of the backlog, which costs more than anyone has free.
     pub(in crate::messages) reserved: Option<ConnId>,
-    pub(in crate::messages) service: Service,
+    pub(in crate::messages) service: ServiceTime,
     /// Workers lost in a row that had settled nothing, while they held sends of it.
     pub(in crate::messages) lost_in_a_row: u32,
     /// Workers that begin to consume it get nothing before then.
@@ -76,7 +76,7 @@ impl Queue {
             shared_rotas: Vec::new(),
             handles: 0,
             reserved: None,
-            service: Service::default(),
+            service: ServiceTime::default(),
             lost_in_a_row: 0,
             paused_until: Mono::ZERO,
             counters: Counters::default(),

@@ -1,4 +1,4 @@
-//! What an admin does to a queue as a whole: emptying it, and giving it settings of its own.
+//! Changes to a queue as a whole: purging it, and giving it settings of its own.
 
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::{DROP_AFTER_MAX, PORTION_MAX, WEIGHT_MAX};
@@ -38,7 +38,7 @@ impl Messages {
         true
     }
 
-    /// What a call has done, and what of that kind is left.
+    /// How much a call has done, and how much of that kind is left.
     pub(in crate::messages) fn portion(&self, done: usize, number: u32, left: impl Fn(&Queue) -> u32) -> AdminAnswer {
         let left = self.queues.get(number).map_or(0, left);
         AdminAnswer::Portion { done: done as u64, left: u64::from(left) }
@@ -66,7 +66,7 @@ impl Messages {
         }
     }
 
-    /// What the queue will have once all is stored that is on its way.
+    /// The settings of the queue once all changes on their way are stored.
     fn latest_settings(&self, queue: &QueueName) -> QueueSettings {
         let held = || self.queues.number_of(queue).and_then(|number| self.queues.at(number).settings());
         self.durable.latest_settings(queue).unwrap_or_else(held).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What an admin may ask about queues and their messages, and the views of both.
+//! Questions of an admin about queues and their messages, and the views of both.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::messages::workers::peer::Worker;
 use crate::page::page;
 
 impl Messages {
-    /// An admin asks.
+    /// Answers an admin's call about queues.
     pub(crate) fn call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
         if let AdminCall::MessageExplain { id } | AdminCall::MessageCancel { id } = &call
             && let Some(serial) = self.find_cold(id)

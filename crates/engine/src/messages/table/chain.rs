@@ -8,12 +8,12 @@ pub(crate) const NIL: u32 = u32::MAX;
 
 /// A message's neighbours in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::messages) struct Links {
+pub(in crate::messages) struct ChainLinks {
     prev: u32,
     next: u32,
 }
 
-impl Default for Links {
+impl Default for ChainLinks {
     fn default() -> Self {
         Self { prev: NIL, next: NIL }
     }
@@ -24,7 +24,7 @@ impl Default for Links {
 pub(in crate::messages) enum Lane {
     /// Where it is: a backlog, a worker's hands, the dead letters.
     Place,
-    /// Whose it is: the unanswered requests of one connection.
+    /// The unanswered requests of one connection.
     Owned,
 }
 
@@ -60,7 +60,7 @@ impl Chain {
     }
 
     pub(in crate::messages) fn push_back(&mut self, messages: &mut MessageTable, lane: Lane, index: u32) {
-        *messages.links(lane, index) = Links { prev: self.tail, next: NIL };
+        *messages.links(lane, index) = ChainLinks { prev: self.tail, next: NIL };
         match self.back() {
             Some(tail) => messages.links(lane, tail).next = index,
             None => self.head = index,
@@ -70,7 +70,7 @@ impl Chain {
     }
 
     pub(in crate::messages) fn push_front(&mut self, messages: &mut MessageTable, lane: Lane, index: u32) {
-        *messages.links(lane, index) = Links { prev: NIL, next: self.head };
+        *messages.links(lane, index) = ChainLinks { prev: NIL, next: self.head };
         match self.front() {
             Some(head) => messages.links(lane, head).prev = index,
             None => self.tail = index,
@@ -85,14 +85,14 @@ impl Chain {
         if prev == NIL {
             return self.push_front(messages, lane, index);
         }
-        *messages.links(lane, index) = Links { prev, next: at };
+        *messages.links(lane, index) = ChainLinks { prev, next: at };
         messages.links(lane, prev).next = index;
         messages.links(lane, at).prev = index;
         self.len += 1;
     }
 
     pub(in crate::messages) fn remove(&mut self, messages: &mut MessageTable, lane: Lane, index: u32) {
-        let Links { prev, next } = std::mem::take(messages.links(lane, index));
+        let ChainLinks { prev, next } = std::mem::take(messages.links(lane, index));
         if prev == NIL {
             assert_eq!(self.head, index, "a message leaves the chain it is in");
             self.head = next;

@@ -10,14 +10,14 @@ use bytes::Bytes;
 use turno_proto::model::view::MessageKind;
 use turno_proto::model::{ConnId, Cost, Delivery, MessageId, Mono};
 
-use crate::effect::{CallerWord, PeerEffect};
-use crate::messages::table::chain::{Lane, Links, NIL};
+use crate::effect::{CallerMessage, PeerEffect};
+use crate::messages::table::chain::{ChainLinks, Lane, NIL};
 use crate::messages::table::timers::TimerId;
 use crate::settings::Settings;
 
 /// Where a message is. Each state carries only what is true in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::messages) enum State {
+pub(in crate::messages) enum MessageStage {
     /// In its queue's backlog.
     Waiting,
     /// At a worker, which will settle it.
@@ -40,7 +40,7 @@ pub(in crate::messages) enum State {
     Dead,
 }
 
-/// What is true of a message or not.
+/// Yes-or-no facts about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::messages) struct Flags(u8);
 
@@ -79,7 +79,7 @@ impl Flags {
     }
 }
 
-/// What a message wants.
+/// The kind of answer that a message needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::messages) enum Wants {
     /// A reply to its caller.
@@ -90,7 +90,7 @@ pub(in crate::messages) enum Wants {
     Settling,
 }
 
-/// Who waits for the outcome.
+/// The caller that waits for the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::messages) struct Origin {
     /// One more than the connection's index, so that an origin that is not there takes no room.
@@ -110,8 +110,8 @@ impl Origin {
     }
 
     /// Tells it that.
-    pub(in crate::messages) const fn hears(self, word: CallerWord) -> PeerEffect {
-        PeerEffect::Caller { conn: self.conn(), seq: self.seq, word }
+    pub(in crate::messages) const fn hears(self, message: CallerMessage) -> PeerEffect {
+        PeerEffect::Caller { conn: self.conn(), seq: self.seq, message }
     }
 }
 
@@ -123,7 +123,7 @@ pub(in crate::messages) struct Message {
     pub(in crate::messages) bytes: Bytes,
     pub(in crate::messages) flags: Flags,
     pub(in crate::messages) origin: Option<Origin>,
-    pub(in crate::messages) state: State,
+    pub(in crate::messages) state: MessageStage,
     pub(in crate::messages) wants: Wants,
     pub(in crate::messages) queue: u32,
     /// The number of its latest delivery.
@@ -137,9 +137,9 @@ pub(in crate::messages) struct Message {
     pub(in crate::messages) priority: u8,
     pub(in crate::messages) cost: Cost,
     /// In the backlog, at a worker, or among the dead letters.
-    pub(in crate::messages) place: Links,
+    pub(in crate::messages) place: ChainLinks,
     /// Among the unanswered requests of its caller.
-    pub(in crate::messages) owned: Links,
+    pub(in crate::messages) owned: ChainLinks,
 }
 
 impl Message {
@@ -158,20 +158,22 @@ impl Message {
     /// The worker whose slots it holds.
     pub(in crate::messages) const fn holder(&self) -> Option<ConnId> {
         match self.state {
-            State::Held { worker, .. } | State::Asked { worker, .. } | State::Stopping { worker } => Some(worker),
-            State::Waiting | State::Broadcast | State::Storing { .. } | State::Dead => None,
+            MessageStage::Held { worker, .. }
+            | MessageStage::Asked { worker, .. }
+            | MessageStage::Stopping { worker } => Some(worker),
+            MessageStage::Waiting | MessageStage::Broadcast | MessageStage::Storing { .. } | MessageStage::Dead => None,
         }
     }
 
     /// A piece of the reply went to its caller in this delivery.
     pub(in crate::messages) const fn is_streamed(&self) -> bool {
-        matches!(self.state, State::Held { streamed: true, .. })
+        matches!(self.state, MessageStage::Held { streamed: true, .. })
     }
 
-    /// Its worker had at least as much of the time to its deadline as its queue had, and as it did not have: anyone who
-    /// sent it over a link may say early that its time is over.
+    /// Its worker had at least as much of the time to its deadline as its queue had, and as it did not have: a
+    /// neighbour that sent it over a link may say early that its time is over.
     pub(in crate::messages) fn had_fair_time(&self, now: Mono) -> bool {
-        let State::Held { age_ms, .. } = self.state else { return false };
+        let MessageStage::Held { age_ms, .. } = self.state else { return false };
         let age_ms = u64::from(age_ms);
         let held_ms = now.millis_since(self.born).saturating_sub(age_ms);
         self.deadline.is_some_and(|deadline| {
@@ -187,7 +189,7 @@ impl Message {
 
 /// How a message left the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::messages) enum End {
+pub(in crate::messages) enum MessageEnd {
     /// Its worker settled it.
     Settled,
     /// Anything else: expired, cancelled, given back, refused another attempt.
@@ -203,7 +205,7 @@ pub(in crate::messages) enum Stray {
 }
 
 #[derive(Debug)]
-enum Place {
+enum TablePlace {
     Used(Message),
     Vacant { next: u32, last: Last },
 }
@@ -212,13 +214,13 @@ enum Place {
 struct Last {
     stamp: u32,
     holder: Option<ConnId>,
-    end: End,
+    end: MessageEnd,
 }
 
 /// All messages of the broker.
 #[derive(Debug)]
 pub(in crate::messages) struct MessageTable {
-    places: Vec<Place>,
+    places: Vec<TablePlace>,
     vacant: u32,
     len: usize,
     serial: u64,
@@ -264,22 +266,24 @@ impl MessageTable {
         self.len += 1;
         if self.vacant == NIL {
             let index = u32::try_from(self.places.len()).expect("memory limits keep messages far below 2^32");
-            self.places.push(Place::Used(message));
+            self.places.push(TablePlace::Used(message));
             return index;
         }
         let index = self.vacant;
         let place = &mut self.places[index as usize];
-        let Place::Vacant { next, .. } = *place else { panic!("the list of vacant places holds vacant ones only") };
+        let TablePlace::Vacant { next, .. } = *place else {
+            panic!("the list of vacant places holds vacant ones only")
+        };
         self.vacant = next;
-        *place = Place::Used(message);
+        *place = TablePlace::Used(message);
         index
     }
 
-    pub(in crate::messages) fn remove(&mut self, index: u32, holder: Option<ConnId>, end: End) -> Message {
+    pub(in crate::messages) fn remove(&mut self, index: u32, holder: Option<ConnId>, end: MessageEnd) -> Message {
         let place = &mut self.places[index as usize];
-        let Place::Used(message) = place else { panic!("only a message that is there is removed") };
-        let vacant = Place::Vacant { next: self.vacant, last: Last { stamp: message.stamp, holder, end } };
-        let Place::Used(message) = std::mem::replace(place, vacant) else { unreachable!("matched above") };
+        let TablePlace::Used(message) = place else { panic!("only a message that is there is removed") };
+        let vacant = TablePlace::Vacant { next: self.vacant, last: Last { stamp: message.stamp, holder, end } };
+        let TablePlace::Used(message) = std::mem::replace(place, vacant) else { unreachable!("matched above") };
         self.vacant = index;
         self.len -= 1;
         message
@@ -288,7 +292,7 @@ impl MessageTable {
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&Message> {
         match self.places.get(index as usize) {
-            Some(Place::Used(message)) => Some(message),
+            Some(TablePlace::Used(message)) => Some(message),
             _ => None,
         }
     }
@@ -306,7 +310,7 @@ impl MessageTable {
     #[inline]
     pub(in crate::messages) fn id_of(&self, mut index: u32, settings: &Settings) -> MessageId {
         let mut message = &self[index];
-        if let State::Asked { broadcast, .. } = message.state {
+        if let MessageStage::Asked { broadcast, .. } = message.state {
             index = broadcast;
             message = &self[index];
         }
@@ -318,13 +322,13 @@ impl MessageTable {
     pub(in crate::messages) fn stray(&self, conn: ConnId, delivery: Delivery) -> Stray {
         match self.places.get(delivery.index as usize) {
             None => Stray::Forged,
-            Some(Place::Used(message)) if message.stamp == delivery.stamp => match message.holder() {
+            Some(TablePlace::Used(message)) if message.stamp == delivery.stamp => match message.holder() {
                 Some(holder) if holder != conn => Stray::Forged,
                 _ => Stray::Late,
             },
-            Some(Place::Vacant { last, .. }) if last.stamp == delivery.stamp => match (last.holder, last.end) {
+            Some(TablePlace::Vacant { last, .. }) if last.stamp == delivery.stamp => match (last.holder, last.end) {
                 (Some(holder), _) if holder != conn => Stray::Forged,
-                (_, End::Settled) => Stray::Doubled,
+                (_, MessageEnd::Settled) => Stray::Doubled,
                 _ => Stray::Late,
             },
             Some(_) => Stray::Late,
@@ -337,12 +341,12 @@ impl MessageTable {
 
     pub(in crate::messages) fn iter(&self) -> impl Iterator<Item = (u32, &Message)> {
         (0u32..).zip(&self.places).filter_map(|(index, place)| match place {
-            Place::Used(message) => Some((index, message)),
-            Place::Vacant { .. } => None,
+            TablePlace::Used(message) => Some((index, message)),
+            TablePlace::Vacant { .. } => None,
         })
     }
 
-    pub(in crate::messages) fn links(&mut self, lane: Lane, index: u32) -> &mut Links {
+    pub(in crate::messages) fn links(&mut self, lane: Lane, index: u32) -> &mut ChainLinks {
         let message = &mut self[index];
         match lane {
             Lane::Place => &mut message.place,
@@ -360,7 +364,7 @@ impl Message {
             bytes: Bytes::new(),
             flags: Flags::default(),
             origin: None,
-            state: State::Waiting,
+            state: MessageStage::Waiting,
             wants: Wants::Settling,
             queue: 0,
             stamp: 0,
@@ -371,8 +375,8 @@ impl Message {
             retries: 0,
             priority,
             cost: Cost::ONE,
-            place: Links::default(),
-            owned: Links::default(),
+            place: ChainLinks::default(),
+            owned: ChainLinks::default(),
         }
     }
 }
@@ -390,7 +394,7 @@ impl IndexMut<u32> for MessageTable {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Message {
         match self.places.get_mut(index as usize) {
-            Some(Place::Used(message)) => message,
+            Some(TablePlace::Used(message)) => message,
             _ => panic!("rooms hold indexes of messages that are there"),
         }
     }
@@ -403,6 +407,6 @@ mod tests {
     /// The budget is 400 bytes for a message of 256; the allocation of its body takes 272 of them.
     #[test]
     fn a_record_stays_small() {
-        assert!(size_of::<Place>() <= 120, "{}", size_of::<Place>());
+        assert!(size_of::<TablePlace>() <= 120, "{}", size_of::<TablePlace>());
     }
 }

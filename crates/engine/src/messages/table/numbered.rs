@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Such a table. It is looked up, and never walked in an order that shows.
-pub(in crate::messages) type Numbered<V> = HashMap<u32, V, BuildHasherDefault<Spread>>;
+pub(in crate::messages) type Numbered<V> = HashMap<u32, V, BuildHasherDefault<NumberHasher>>;
 
 /// Spreads numbers over a table. Nobody else chooses them, so nothing has to be secret.
 #[derive(Debug, Default)]
-pub(in crate::messages) struct Spread(u64);
+pub(in crate::messages) struct NumberHasher(u64);
 
 /// Odd, and half of its bits are set.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-impl Hasher for Spread {
+impl Hasher for NumberHasher {
     fn write_u32(&mut self, number: u32) {
         let product = u64::from(number).wrapping_mul(FACTOR);
         // A table takes its places from the lower bits, which follow from few of the number's.
@@ -43,7 +43,7 @@ mod tests {
         for step in [1, 2, 64, 1_000, 65_536] {
             let places: BTreeSet<u64> = (0..1_000_u32)
                 .map(|number| {
-                    let mut spread = Spread::default();
+                    let mut spread = NumberHasher::default();
                     spread.write_u32(number * step);
                     spread.finish() % 4_096
                 })

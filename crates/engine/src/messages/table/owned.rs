@@ -10,12 +10,12 @@ use crate::messages::table::message::{Message, MessageTable};
 pub(in crate::messages) struct Owned {
     chain: Chain,
     /// Most callers never cancel, so it is made at the first CANCEL and kept until none is left.
-    numbers: Option<Numbers>,
+    numbers: Option<CallerNumbers>,
 }
 
 /// The older requests of a caller by its numbers.
 #[derive(Debug)]
-struct Numbers {
+struct CallerNumbers {
     /// By number and serial: callers may use a number twice, and then the older request is meant. Each request is
     /// entered once at most, and not before one is wanted that is not older: many take milliseconds.
     by_seq: BTreeMap<(u32, u64), u32>,
@@ -23,7 +23,7 @@ struct Numbers {
     next: Option<u32>,
 }
 
-impl Numbers {
+impl CallerNumbers {
     fn find(&self, seq: u32) -> Option<u32> {
         self.by_seq.range((seq, 0)..=(seq, u64::MAX)).next().map(|(_, index)| *index)
     }
@@ -47,7 +47,7 @@ impl Owned {
         self.chain.len()
     }
 
-    /// The oldest.
+    /// The oldest request.
     pub(in crate::messages) fn front(&self) -> Option<u32> {
         self.chain.front()
     }
@@ -85,13 +85,13 @@ impl Owned {
             return None;
         }
         let next = self.chain.front();
-        let numbers = self.numbers.get_or_insert_with(|| Numbers { by_seq: BTreeMap::new(), next });
+        let numbers = self.numbers.get_or_insert_with(|| CallerNumbers { by_seq: BTreeMap::new(), next });
         numbers.find(seq).or_else(|| numbers.enter_until(messages, seq))
     }
 
     /// The numbers lead to the older requests, and to nothing else.
     pub(crate) fn check(&self, messages: &MessageTable) {
-        let Some(Numbers { by_seq, next }) = &self.numbers else { return };
+        let Some(CallerNumbers { by_seq, next }) = &self.numbers else { return };
         let mut older = 0;
         for index in self.iter(messages).take_while(|index| Some(*index) != *next) {
             let found = key(&messages[index]).and_then(|key| by_seq.get(&key));

@@ -26,7 +26,7 @@ impl TimerId {
 pub(in crate::messages) struct Timers {
     /// The first `SLOT_COUNT` entries are no timers but the slots: each is the anchor of a circular
     /// list, so that unlinking needs to know neither the slot nor whether an end was hit.
-    entries: Vec<Entry>,
+    entries: Vec<TimerEntry>,
     /// Bit `i` of level `l` is set exactly when slot `i` of that level holds a timer.
     occupied: [u64; LEVEL_COUNT],
     /// First entry of the free list, linked by `next`.
@@ -156,7 +156,7 @@ const SLOT_COUNT: u32 = (LEVEL_COUNT as u32) << DIGIT_BITS;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct TimerEntry {
     /// The first tick at which it may fire: its time, rounded up.
     tick: u64,
     owner: u32,
@@ -213,7 +213,7 @@ impl Timers {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry { prev, next, .. } = self.entries[index as usize];
+        let TimerEntry { prev, next, .. } = self.entries[index as usize];
         assert_ne!(prev, NONE, "a timer ends once: removed or popped, not both");
         self.entries[prev as usize].next = next;
         self.entries[next as usize].prev = prev;
@@ -258,8 +258,8 @@ impl Timers {
     }
 }
 
-fn anchor(slot: u32) -> Entry {
-    Entry { tick: 0, owner: NONE, prev: slot, next: slot }
+fn anchor(slot: u32) -> TimerEntry {
+    TimerEntry { tick: 0, owner: NONE, prev: slot, next: slot }
 }
 
 fn tick_floor(time: Mono) -> u64 {

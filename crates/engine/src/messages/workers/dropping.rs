@@ -3,7 +3,7 @@
 //! Two things count as expired: a request whose deadline passed while the worker had it, and a lease that ran out.
 //! Both say the same of a worker: it had the time, and said nothing. What expires in the backlog says nothing about
 //! anyone, and neither does a request of whose time the backlog took more than half: else a queue under overload would
-//! lose the workers that it needs most. Any word that settles in time clears the worker, FAIL too: it shows that
+//! lose the workers that it needs most. Any settlement in time clears the worker, FAIL too: it shows that
 //! somebody works there. A late one does not.
 //!
 //! A dropped worker keeps its connection, its other queues and what it holds. When it consumes the queue again it gets
@@ -17,23 +17,23 @@ use turno_proto::model::{Code, ConnId, Mono, Token, WorkerId, limits};
 
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::losses::Trust;
 use crate::messages::table::chain::Lane;
+use crate::messages::worker_lost::Trust;
 use crate::messages::workers::peer::{Consuming, Worker};
 use crate::settings::Settings;
 
-/// What counts against a worker in one queue.
+/// The expired deliveries of a worker in one queue, and their consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::messages) struct Standing {
     /// Deliveries in a row.
     expired: u32,
     /// How the last of them expired.
     reason: Code,
-    place: Place,
+    place: DropState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum DropState {
     /// A consumer like others.
     Consumer,
     Dropped {
@@ -46,7 +46,7 @@ enum Place {
     },
 }
 
-/// What counts against a worker, by queue. Nearly always nothing.
+/// The standings of a worker, by queue. Nearly always none.
 #[derive(Debug, Default)]
 pub(in crate::messages) struct Standings(BTreeMap<u32, Standing>);
 
@@ -58,29 +58,32 @@ impl Standings {
     /// Out of the way of those against whom nothing counts.
     #[cold]
     #[inline(never)]
-    fn place(&self, queue: u32) -> Option<Place> {
+    fn place(&self, queue: u32) -> Option<DropState> {
         self.0.get(&queue).map(|standing| standing.place)
     }
 
     pub(in crate::messages) fn is_probing(&self, queue: u32) -> bool {
-        !self.is_empty() && matches!(self.place(queue), Some(Place::Probing { .. }))
+        !self.is_empty() && matches!(self.place(queue), Some(DropState::Probing { .. }))
     }
 
     /// The worker has its probe, so it gets nothing more.
     pub(in crate::messages) fn has_probe(&self, queue: u32) -> bool {
-        !self.is_empty() && matches!(self.place(queue), Some(Place::Probing { probe: Some(_), .. }))
+        !self.is_empty() && matches!(self.place(queue), Some(DropState::Probing { probe: Some(_), .. }))
     }
 
     /// The queues in which it gets one delivery at a time.
     pub(in crate::messages) fn probing(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().filter(|(_, standing)| matches!(standing.place, Place::Probing { .. })).map(|(queue, _)| *queue)
+        self.0
+            .iter()
+            .filter(|(_, standing)| matches!(standing.place, DropState::Probing { .. }))
+            .map(|(queue, _)| *queue)
     }
 
     /// The worker was handed a message: if it is on probation there, this is its probe.
     #[cold]
     #[inline(never)]
     pub(in crate::messages) fn handed(&mut self, queue: u32, index: u32) {
-        if let Some(Standing { place: Place::Probing { probe, .. }, .. }) = self.0.get_mut(&queue) {
+        if let Some(Standing { place: DropState::Probing { probe, .. }, .. }) = self.0.get_mut(&queue) {
             *probe = Some(index);
         }
     }
@@ -89,7 +92,7 @@ impl Standings {
     #[cold]
     #[inline(never)]
     pub(in crate::messages) fn released(&mut self, queue: u32, index: u32) {
-        if let Some(Standing { place: Place::Probing { probe, .. }, .. }) = self.0.get_mut(&queue) {
+        if let Some(Standing { place: DropState::Probing { probe, .. }, .. }) = self.0.get_mut(&queue) {
             probe.take_if(|probe| *probe == index);
         }
     }
@@ -97,10 +100,10 @@ impl Standings {
     /// The worker takes no more part in the queue by its own wish. That alone does not clear it.
     pub(crate) fn left(&mut self, queue: u32) {
         match self.0.get_mut(&queue).map(|standing| &mut standing.place) {
-            Some(Place::Consumer) => drop(self.0.remove(&queue)),
+            Some(DropState::Consumer) => drop(self.0.remove(&queue)),
             Some(place) => {
-                if let Place::Probing { dropped, .. } = *place {
-                    *place = Place::Dropped { at: dropped };
+                if let DropState::Probing { dropped, .. } = *place {
+                    *place = DropState::Dropped { at: dropped };
                 }
             }
             None => {}
@@ -109,7 +112,7 @@ impl Standings {
 
     /// The worker has no handle of that queue any more, and may never hear of it again.
     pub(in crate::messages) fn forget_dropped(&mut self, queue: u32) {
-        if matches!(self.place(queue), Some(Place::Dropped { .. })) {
+        if matches!(self.place(queue), Some(DropState::Dropped { .. })) {
             self.0.remove(&queue);
         }
     }
@@ -121,9 +124,9 @@ impl Standings {
     /// Whether queues and places fit: it consumes all that it was not dropped from, and `holds` its probes.
     pub(crate) fn check(&self, consumes: impl Fn(u32) -> bool, holds: impl Fn(u32) -> bool) {
         for (queue, standing) in &self.0 {
-            let dropped = matches!(standing.place, Place::Dropped { .. });
+            let dropped = matches!(standing.place, DropState::Dropped { .. });
             assert_eq!(dropped, !consumes(*queue), "a worker consumes what it was not dropped from");
-            if let Place::Probing { probe: Some(probe), .. } = standing.place {
+            if let DropState::Probing { probe: Some(probe), .. } = standing.place {
                 assert!(holds(probe), "a worker holds its probe");
             }
         }
@@ -132,9 +135,9 @@ impl Standings {
     fn view(&self, queue: u32, settings: &Settings) -> Option<view::Standing> {
         let standing = self.0.get(&queue)?;
         let (state, dropped) = match standing.place {
-            Place::Consumer => (StandingState::Suspect, None),
-            Place::Dropped { at } => (StandingState::Dropped, Some(at)),
-            Place::Probing { dropped, .. } => (StandingState::Probing, Some(dropped)),
+            DropState::Consumer => (StandingState::Suspect, None),
+            DropState::Dropped { at } => (StandingState::Dropped, Some(at)),
+            DropState::Probing { dropped, .. } => (StandingState::Probing, Some(dropped)),
         };
         Some(view::Standing {
             state,
@@ -168,12 +171,12 @@ impl Messages {
         if drop_after == 0 {
             return;
         }
-        let fresh = Standing { expired: 0, reason, place: Place::Consumer };
+        let fresh = Standing { expired: 0, reason, place: DropState::Consumer };
         let standing = record.standings.0.entry(queue).or_insert(fresh);
         let out_of_patience = match standing.place {
-            Place::Probing { probe, .. } if probe != Some(index) => return,
-            Place::Probing { .. } => true,
-            Place::Consumer | Place::Dropped { .. } => standing.expired + 1 >= u32::from(drop_after),
+            DropState::Probing { probe, .. } if probe != Some(index) => return,
+            DropState::Probing { .. } => true,
+            DropState::Consumer | DropState::Dropped { .. } => standing.expired + 1 >= u32::from(drop_after),
         };
         standing.expired += 1;
         standing.reason = reason;
@@ -191,7 +194,7 @@ impl Messages {
         let handle = self.queues.at(queue).consumer(number).handle;
         self.leave_turns(conn, consuming);
         if let Some(standing) = self.peers.worker_mut(conn).standings.0.get_mut(&queue) {
-            standing.place = Place::Dropped { at: self.now };
+            standing.place = DropState::Dropped { at: self.now };
         }
         self.count(queue, |counters| &mut counters.dropped);
         self.leave(conn, consuming);
@@ -203,12 +206,12 @@ impl Messages {
         let forgiving = self.drop_after(queue) == 0;
         let standings = &mut self.peers.worker_mut(conn).standings;
         if let Some(standing) = standings.0.get_mut(&queue)
-            && let Place::Dropped { at } = standing.place
+            && let DropState::Dropped { at } = standing.place
         {
             if forgiving {
                 standings.0.remove(&queue);
             } else {
-                standing.place = Place::Probing { dropped: at, probe: None };
+                standing.place = DropState::Probing { dropped: at, probe: None };
             }
         }
     }
@@ -219,16 +222,16 @@ impl Messages {
         let queue = self.messages[index].queue;
         let record = self.peers.worker_mut(conn);
         match record.standings.place(queue) {
-            Some(Place::Consumer) => drop(record.standings.0.remove(&queue)),
-            Some(Place::Probing { probe: Some(probe), .. }) if probe == index => {
-                let at = record.position_of(queue).expect("anyone who is on probation consumes the queue");
+            Some(DropState::Consumer) => drop(record.standings.0.remove(&queue)),
+            Some(DropState::Probing { probe: Some(probe), .. }) if probe == index => {
+                let at = record.position_of(queue).expect("a worker on probation consumes the queue");
                 let consuming = record.consumes[at];
                 self.leave_turns(conn, consuming);
                 self.peers.worker_mut(conn).standings.0.remove(&queue);
                 self.join_turns(conn, consuming);
             }
-            // What it had before it was dropped proves nothing.
-            Some(Place::Probing { .. } | Place::Dropped { .. }) | None => {}
+            // Deliveries from before it was dropped prove nothing.
+            Some(DropState::Probing { .. } | DropState::Dropped { .. }) | None => {}
         }
     }
 
@@ -254,7 +257,7 @@ impl Messages {
         for Consuming { queue, number } in record.on_probation() {
             let place = self.queues.at_mut(queue);
             place.rota.show(number, record.shown(room, queue), to_bottom);
-            // Anyone who tells neighbours of its shared rota does not tell them of this queue.
+            // An offer of its shared rota's queues does not include this queue.
             if has_links {
                 self.links.queue_changed(&place.name);
             }
@@ -292,14 +295,14 @@ impl Messages {
     /// The workers that were dropped from a queue and did not come back yet.
     pub(in crate::messages) fn dropped(&self, queue: u32) -> impl Iterator<Item = &Worker> {
         let workers = self.peers.workers(0).filter_map(|conn| self.peers.worker(conn));
-        workers.filter(move |worker| matches!(worker.standings.place(queue), Some(Place::Dropped { .. })))
+        workers.filter(move |worker| matches!(worker.standings.place(queue), Some(DropState::Dropped { .. })))
     }
 
     pub(in crate::messages) fn dropped_from(&self, queue: u32) -> u64 {
         self.dropped(queue).count() as u64
     }
 
-    /// What counts against a worker in its queues, the first of them.
+    /// The standings of a worker in its queues, the first of them.
     pub(in crate::messages) fn standing_views(&self, worker: &Worker) -> Vec<StandingView> {
         let queues = worker.standings.0.keys().take(limits::VIEW_MESSAGES_MAX);
         let views = queues.filter_map(|queue| {

@@ -11,7 +11,7 @@ use turno_proto::model::{ConnId, limits};
 
 use crate::messages::Messages;
 
-/// What there is to share.
+/// The memory to share, and its users.
 #[derive(Debug)]
 pub(in crate::messages) struct Pace {
     /// Bytes that a worker may leave unread.

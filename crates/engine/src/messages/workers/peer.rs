@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use turno_proto::model::{ConnId, Mono, Slots, limits};
 
-use crate::messages::losses::Trust;
 use crate::messages::table::chain::{Chain, NIL};
 use crate::messages::table::owned::Owned;
+use crate::messages::worker_lost::Trust;
 use crate::messages::workers::dropping::Standings;
 use crate::messages::workers::round::Round;
 use crate::messages::workers::shared_rota::Seat;
@@ -70,15 +70,15 @@ pub(in crate::messages) struct Consuming {
     pub(in crate::messages) number: u32,
 }
 
-/// What makes a connection a worker.
+/// The state of a worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
     /// A number no other worker of this run gets.
     pub(in crate::messages) id: u64,
     pub(in crate::messages) name: String,
-    /// What it asked for.
+    /// The slots that it asked for.
     pub(in crate::messages) slots: Slots,
-    /// What it may use now: its slots, or what it still holds after a resize to fewer.
+    /// The slots that it may use now: its own, or as many as it still holds after a resize to fewer.
     limit: u32,
     used: u32,
     /// The other end is a broker: what it holds crossed to it.
@@ -97,7 +97,7 @@ pub(crate) struct Worker {
     pub(in crate::messages) shared_rota: Option<Seat>,
     /// Where it is in the round over its queues.
     pub(in crate::messages) round: Round,
-    /// What counts against it.
+    /// Its standings.
     pub(in crate::messages) standings: Standings,
     pub(in crate::messages) trust: Trust,
     /// The send that it holds alone: it gets nothing else.
@@ -225,7 +225,7 @@ impl Worker {
         }
     }
 
-    /// What it shows of its room to one of its queues.
+    /// The room that it shows to one of its queues.
     pub(in crate::messages) fn shown(&self, room: u32, queue: u32) -> u32 {
         let kept_for_other = self.reserved_for.is_some_and(|reserved| reserved != queue);
         if kept_for_other || self.is_closed() || self.standings.has_probe(queue) { 0 } else { room }

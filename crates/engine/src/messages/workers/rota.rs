@@ -249,7 +249,7 @@ mod tests {
         rota.iter().collect()
     }
 
-    /// What a queue does with a message: choose, take the slots, send the worker to the bottom.
+    /// Does as a queue does with a message: choose, take the slots, send the worker to the bottom.
     fn hand_out(rota: &mut Rota, cost: u32) -> Option<u32> {
         let member = rota.first_with(cost)?;
         rota.touch(member, rota.free(member) - cost);
@@ -372,7 +372,7 @@ mod tests {
         Shrink,
         SetFree(prop::sample::Index, u32),
         Touch(prop::sample::Index),
-        /// So many turns of anyone who is first.
+        /// That many turns of the first worker.
         Turn(usize),
     }
 

@@ -45,7 +45,7 @@ mod tests {
         assert_eq!(round.at(), 2);
     }
 
-    /// What was left of a turn is gone once another queue has had its own.
+    /// The rest of a turn is gone once another queue has had its own.
     #[test]
     fn a_turn_cut_short_begins_anew() {
         let mut round = Round::default();

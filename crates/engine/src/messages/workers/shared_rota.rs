@@ -166,7 +166,7 @@ impl SharedRotas {
             assert_eq!(shared_rota.hash, hash, "a shared rota's hash is that of its queues");
             let listed = self.open.get(&shared_rota.hash).is_some_and(|same| same.contains(&number));
             assert_eq!(shared_rota.open, listed, "an open shared rota can be found");
-            assert!(shared_rota.open || shared_rota.rota.len() == 1, "anyone who still chooses is alone");
+            assert!(shared_rota.open || shared_rota.rota.len() == 1, "a worker that still chooses is alone");
             let members = shared_rota.members.iter().flatten().count();
             assert_eq!(members, shared_rota.rota.len(), "a shared rota's members are in its rota");
         }

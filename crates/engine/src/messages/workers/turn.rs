@@ -1,4 +1,4 @@
-//! Whose turn it is in a queue: its own rota and those of its shared rotas, seen as one.
+//! The next worker of a queue: its own rota and those of its shared rotas, seen as one.
 
 use turno_proto::model::ConnId;
 

@@ -1,4 +1,4 @@
-//! What an admin sees of workers.
+//! Views of workers.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Messages {
         held.take(limit).map(|index| self.message_view(index)).collect()
     }
 
-    /// What counts against a worker in its queues, over any of its connections.
+    /// The standings of a worker in its queues, over any of its connections.
     pub(crate) fn standings_of(&self, conn: ConnId) -> Vec<StandingView> {
         self.both(conn).flat_map(|worker| self.standing_views(worker)).collect()
     }

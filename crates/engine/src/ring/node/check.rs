@@ -1,10 +1,10 @@
 //! Everything a node knows agrees.
 
 use super::sending::Attempt;
-use super::states::State;
-use super::{Node, Role};
+use super::states::NodeState;
+use super::{RingNode, Role};
 
-impl Node {
+impl RingNode {
     /// Panics if something does not.
     pub fn sanity_check(&self) {
         let of = |role: Role| self.conns.iter().filter(move |(_, conn)| conn.role == role).map(|(id, _)| *id);
@@ -15,7 +15,7 @@ impl Node {
         let mut joiners: Vec<_> = self.joiners().map(|joiner| joiner.conn).collect();
         joiners.sort_unstable();
         assert_eq!(of(Role::Joiner).collect::<Vec<_>>(), joiners, "ring: joiners");
-        if matches!(self.state, State::Alone(None) | State::Off) {
+        if matches!(self.state, NodeState::Alone(None) | NodeState::Off) {
             assert!(self.previous.conn.is_none(), "ring: nobody sends to one that is alone or off");
         }
         self.publications.check(self.settings.me.origin);

@@ -1,14 +1,14 @@
 //! Neighbours that are lost (S3.18 to S3.25).
 //!
-//! Anyone who lost its next one dials it again each second. Anyone who lost its predecessor waits for it, then calls for anyone who
-//! sent to it, then for anyone that has nobody to send to, and in the end joins again.
+//! A member that lost its next one dials it again each second. A member that lost its predecessor waits for it, then calls for the
+//! one that sent to it, then for any that has nobody to send to, and in the end joins again.
 
 use turno_proto::model::ring::{Fallen, Member, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, Mono};
 
 use super::sending::{Membership, Next, Purpose};
-use super::states::State;
-use super::{Conn, Node, RingEffect, RingHostEffect};
+use super::states::NodeState;
+use super::{Conn, RingEffect, RingHostEffect, RingNode};
 
 /// The next one is lost.
 #[derive(Clone, Debug)]
@@ -40,12 +40,12 @@ pub(super) struct LostPrevious {
     calls: u32,
 }
 
-impl Node {
+impl RingNode {
     /// The connection to the next one is gone.
     pub(super) fn next_lost(&mut self, conn: Conn, out: &mut Vec<RingEffect>) {
         self.sends_to_nobody(conn);
         self.neighbour_changed();
-        if matches!(self.state, State::Leaving(_)) {
+        if matches!(self.state, NodeState::Leaving(_)) {
             self.gone(out);
         }
     }
@@ -55,9 +55,9 @@ impl Node {
         let Some(member) = conn.peer else { return };
         let is_gone = self.roll.has_left(member.origin.sid);
         match &mut self.state {
-            State::Joining(joining) => joining.next = None,
-            State::Member(place) => place.next = Next::Lost(LostNext::new(member, self.now, is_gone)),
-            State::Alone(_) | State::Leaving(_) | State::Off => {}
+            NodeState::Joining(joining) => joining.next = None,
+            NodeState::Member(place) => place.next = Next::Lost(LostNext::new(member, self.now, is_gone)),
+            NodeState::Alone(_) | NodeState::Leaving(_) | NodeState::Off => {}
         }
     }
 
@@ -70,20 +70,22 @@ impl Node {
                 out.push(RingEffect::Host(RingHostEffect::Failed(code)));
                 self.be_off(Some(code), out);
             }
-            // The place that it gave is not to be had after all: at the start there may be nobody else to ask.
-            State::Joining(joining) if joining.is_first() => {
+            // The place that it gave is not available after all: at the start there may be nobody else to ask.
+            NodeState::Joining(joining) if joining.is_first() => {
                 joining.lost_place();
                 self.neighbour_changed();
                 self.not_joined(code, None, out);
             }
             // It found another one: it is to be asked for a place.
-            State::Member(_) if matches!(code, Code::Replaced | Code::RingWhole) => self.rejoin(address, out),
-            State::Member(Membership { next: Next::Lost(lost), .. }) => {
+            NodeState::Member(_) if matches!(code, Code::Replaced | Code::RingWhole) => self.rejoin(address, out),
+            NodeState::Member(Membership { next: Next::Lost(lost), .. }) => {
                 lost.is_gone = true;
                 self.neighbour_changed();
             }
-            State::Leaving(_) => self.gone(out),
-            State::Alone(_) | State::Joining(_) | State::Member(_) | State::Off => self.neighbour_changed(),
+            NodeState::Leaving(_) => self.gone(out),
+            NodeState::Alone(_) | NodeState::Joining(_) | NodeState::Member(_) | NodeState::Off => {
+                self.neighbour_changed()
+            }
         }
     }
 
@@ -94,11 +96,11 @@ impl Node {
         let Some(sid) = conn.sid() else { return };
         match self.state {
             // In a ring of two the other one closes, and that is its answer.
-            State::Leaving(_) if self.next_peer().is_none_or(|next| next.origin.sid == sid) => self.gone(out),
+            NodeState::Leaving(_) if self.next_peer().is_none_or(|next| next.origin.sid == sid) => self.gone(out),
             // The one that wanted to join is gone again.
-            State::Alone(_) => self.be_alone(out),
-            State::Member(_) => self.miss_previous(sid),
-            State::Joining(_) | State::Leaving(_) | State::Off => {}
+            NodeState::Alone(_) => self.be_alone(out),
+            NodeState::Member(_) => self.miss_previous(sid),
+            NodeState::Joining(_) | NodeState::Leaving(_) | NodeState::Off => {}
         }
     }
 
@@ -106,7 +108,7 @@ impl Node {
     pub(super) fn is_cut_off(&self) -> bool {
         let wait_ms = self.settings.timers.wait_ms;
         let is_over = |at: Mono| self.now.millis_since(at) >= wait_ms;
-        let State::Member(Membership { next: Next::Lost(next), .. }) = &self.state else { return false };
+        let NodeState::Member(Membership { next: Next::Lost(next), .. }) = &self.state else { return false };
         is_over(next.at) && self.missed().is_some_and(|previous| is_over(previous.at))
     }
 
@@ -117,15 +119,15 @@ impl Node {
         self.previous.lost.get_or_insert(LostPrevious { sid, at, called: None, calls: 0 });
     }
 
-    /// Who is waited for.
+    /// The lost predecessor that is waited for.
     fn missed(&self) -> Option<&LostPrevious> {
         self.previous.lost.as_ref().filter(|_| self.previous.conn.is_none())
     }
 
-    /// The next one, or anyone who was tried in its place, cannot be reached or does not want.
+    /// The next member, or the one that was tried in its place, cannot be reached or refuses.
     pub(super) fn not_healed(&mut self, code: Code, out: &mut Vec<RingEffect>) {
         let (now, retry_ms) = (self.now, self.settings.timers.retry_ms);
-        let State::Member(Membership { next: Next::Lost(lost), .. }) = &mut self.state else { return };
+        let NodeState::Member(Membership { next: Next::Lost(lost), .. }) = &mut self.state else { return };
         lost.not_before = now.plus_millis(retry_ms);
         match code {
             Code::NotInRing if !lost.is_gone && lost.tries == 0 => (lost.is_gone, lost.not_before) = (true, now),
@@ -148,7 +150,7 @@ impl Node {
 
     /// The way to a leaver's successor failed, and the leaver is gone.
     pub(super) fn retry_soon(&mut self) {
-        if let State::Member(Membership { next: Next::Lost(lost), .. }) = &mut self.state {
+        if let NodeState::Member(Membership { next: Next::Lost(lost), .. }) = &mut self.state {
             lost.not_before = self.now;
         }
     }
@@ -160,7 +162,7 @@ impl Node {
 
     fn look_for_previous(&mut self, out: &mut Vec<RingEffect>) {
         let timers = self.settings.timers;
-        let State::Member(Membership { next, .. }) = &self.state else { return };
+        let NodeState::Member(Membership { next, .. }) = &self.state else { return };
         let Some(lost) = self.missed() else { return };
         let (sid, waited) = (lost.sid, self.now.millis_since(lost.at));
         if waited < timers.wait_ms {
@@ -187,7 +189,9 @@ impl Node {
 
     fn look_for_next(&mut self, out: &mut Vec<RingEffect>) {
         let timers = self.settings.timers;
-        let State::Member(Membership { next: Next::Lost(lost), attempt: None, .. }) = &mut self.state else { return };
+        let NodeState::Member(Membership { next: Next::Lost(lost), attempt: None, .. }) = &mut self.state else {
+            return;
+        };
         if self.now < lost.not_before {
             return;
         }
@@ -217,7 +221,7 @@ impl Node {
     }
 
     pub(super) fn heal_deadline(&self) -> Option<Mono> {
-        let State::Member(place) = &self.state else { return None };
+        let NodeState::Member(place) = &self.state else { return None };
         let timers = self.settings.timers;
         let previous = self.missed().map(|lost| {
             let pause = if lost.calls < 2 { timers.gap_ms } else { timers.retry_ms };

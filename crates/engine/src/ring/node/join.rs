@@ -6,8 +6,8 @@ use turno_proto::model::ring::{JoinVerdict, Member, NewConn, Origin, RingMessage
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::{Attempt, Membership};
-use super::states::State;
-use super::{Node, RingEffect, RingHostEffect, RingNews};
+use super::states::NodeState;
+use super::{RingEffect, RingHostEffect, RingNews, RingNode};
 
 /// How often one is asked that has no time for it.
 const BUSY_MAX: u32 = 5;
@@ -21,31 +21,31 @@ pub(super) struct Joining {
     candidates: VecDeque<String>,
     /// The one that is being asked.
     at: Option<String>,
-    /// Who that is.
+    /// The sid of that member.
     pub(super) asked: Option<Sid>,
     /// Times that it had no time.
     busy: u32,
     /// It was never a member before.
     is_first: bool,
-    /// Who must be at an address, by word of the admin who told it to join there.
+    /// The member that must be at an address, as named by the admin who told it to join there.
     named: Option<(String, Sid)>,
     /// It was out of the ring when it was told to join.
     was_off: bool,
     /// It has told that nobody could be joined.
     told_waiting: bool,
     not_before: Mono,
-    stage: Stage,
-    /// Whom it sends to: the one that accepted it, or its next one of before.
+    stage: JoinStage,
+    /// The member it sends to: the one that accepted it, or its next one of before.
     pub(super) next: Option<ConnId>,
     /// The predecessor that the ring chose.
     pub(super) claimed_by: Option<ConnId>,
-    /// Word of it came round to itself.
-    pub(super) own_word: Option<NewConn>,
+    /// Its own NEWCONN, which came round to itself.
+    pub(super) own_join: Option<NewConn>,
 }
 
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum JoinStage {
     /// It asks one after the other.
     Asks(Option<Attempt>),
     /// It was accepted then; from then on the predecessor is waited for.
@@ -59,33 +59,33 @@ impl Joining {
 
     /// Whether a member has accepted it.
     pub(super) const fn is_placed(&self) -> bool {
-        matches!(self.stage, Stage::Placed(_))
+        matches!(self.stage, JoinStage::Placed(_))
     }
 
     pub(super) const fn attempt(&self) -> Option<&Attempt> {
         match &self.stage {
-            Stage::Asks(attempt) => attempt.as_ref(),
-            Stage::Placed(_) => None,
+            JoinStage::Asks(attempt) => attempt.as_ref(),
+            JoinStage::Placed(_) => None,
         }
     }
 
     pub(super) const fn attempt_mut(&mut self) -> Option<&mut Attempt> {
         match &mut self.stage {
-            Stage::Asks(attempt) => attempt.as_mut(),
-            Stage::Placed(_) => None,
+            JoinStage::Asks(attempt) => attempt.as_mut(),
+            JoinStage::Placed(_) => None,
         }
     }
 
     pub(super) const fn take_attempt(&mut self) -> Option<Attempt> {
         match &mut self.stage {
-            Stage::Asks(attempt) => attempt.take(),
-            Stage::Placed(_) => None,
+            JoinStage::Asks(attempt) => attempt.take(),
+            JoinStage::Placed(_) => None,
         }
     }
 
     /// The member that was asked has accepted. Returns whom it sent to until now.
     pub(super) const fn placed(&mut self, next: ConnId, now: Mono) -> Option<ConnId> {
-        self.stage = Stage::Placed(now);
+        self.stage = JoinStage::Placed(now);
         self.next.replace(next)
     }
 
@@ -93,7 +93,7 @@ impl Joining {
     pub(super) const fn lost_place(&mut self) {
         self.claimed_by = None;
         if self.is_placed() {
-            (self.stage, self.next) = (Stage::Asks(None), None);
+            (self.stage, self.next) = (JoinStage::Asks(None), None);
         }
     }
 
@@ -102,13 +102,13 @@ impl Joining {
         self.is_first
     }
 
-    /// Who is asked, or will be.
+    /// The address that is asked, or will be.
     pub(super) fn first_choice(&self) -> Option<&String> {
         self.at.as_ref().or_else(|| self.candidates.front())
     }
 
     const fn new(now: Mono, candidates: VecDeque<String>, is_first: bool, next: Option<ConnId>) -> Self {
-        let (at, asked, busy, claimed_by, own_word) = (None, None, 0, None, None);
+        let (at, asked, busy, claimed_by, own_join) = (None, None, 0, None, None);
         let (named, was_off, told_waiting) = (None, false, false);
         Self {
             candidates,
@@ -120,24 +120,24 @@ impl Joining {
             was_off,
             told_waiting,
             not_before: now,
-            stage: Stage::Asks(None),
+            stage: JoinStage::Asks(None),
             next,
             claimed_by,
-            own_word,
+            own_join,
         }
     }
 }
 
-impl Node {
+impl RingNode {
     /// An admin wants it to join there.
     pub(super) fn join_at(&mut self, next: String, sid: Option<Sid>, out: &mut Vec<RingEffect>) {
-        if matches!(self.state, State::Leaving(_)) {
+        if matches!(self.state, NodeState::Leaving(_)) {
             return;
         }
-        let was_off = matches!(self.state, State::Off);
+        let was_off = matches!(self.state, NodeState::Off);
         self.code = None;
         self.rejoin(Some(next.clone()), out);
-        if let State::Joining(joining) = &mut self.state {
+        if let NodeState::Joining(joining) = &mut self.state {
             (joining.named, joining.was_off) = (sid.map(|sid| (next, sid)), was_off);
         }
     }
@@ -146,25 +146,25 @@ impl Node {
     pub(super) fn rejoin(&mut self, first: Option<String>, out: &mut Vec<RingEffect>) {
         self.drop_attempt(out);
         self.turn_joiners_away(Code::RingBusy, out);
-        let is_first = matches!(&self.state, State::Joining(joining) if joining.is_first);
+        let is_first = matches!(&self.state, NodeState::Joining(joining) if joining.is_first);
         let next = self.next_or_lost().map(|next| next.address.clone());
         let mut candidates: VecDeque<String> = first.into_iter().chain(next).collect();
         candidates.extend(self.roll.others().map(|member| member.address.clone()));
         let mut known = std::collections::BTreeSet::new();
         candidates.retain(|address| *address != self.settings.me.address && known.insert(address.clone()));
         self.previous.lost = None;
-        self.state = State::Joining(Box::new(Joining::new(self.now, candidates, is_first, self.state.next())));
+        self.state = NodeState::Joining(Box::new(Joining::new(self.now, candidates, is_first, self.state.next())));
     }
 
     /// Two that ask each other would wait for ever: the lower number is the first of the ring.
     pub(super) fn gives_way_to(&self, sid: Sid) -> bool {
-        let State::Joining(joining) = &self.state else { return false };
+        let NodeState::Joining(joining) = &self.state else { return false };
         !joining.is_placed() && joining.asked == Some(sid) && self.sid() < sid
     }
 
     /// Whether the one that was reached is the one that was named, by an admin or at the start, if this is its place.
     pub(super) fn is_meant(&self, sid: Sid) -> bool {
-        let State::Joining(joining) = &self.state else { return true };
+        let NodeState::Joining(joining) = &self.state else { return true };
         let by_admin = joining.named.as_ref().filter(|(address, _)| joining.at.as_ref() == Some(address));
         let at_start = self.settings.next_sid.filter(|_| joining.is_first && joining.at == self.settings.next);
         by_admin.map(|(_, named)| *named).or(at_start).is_none_or(|named| sid == named)
@@ -173,17 +173,17 @@ impl Node {
     /// It is in the circle of the member that has accepted already, and says so as the one that sends there.
     pub(super) fn claim_for_itself(&mut self, out: &mut Vec<RingEffect>) {
         let next = self.next_peer().map(|next| next.origin.sid);
-        if let State::Joining(joining) = &mut self.state
-            && let Some(word) = joining.own_word.take_if(|word| word.content == next)
+        if let NodeState::Joining(joining) = &mut self.state
+            && let Some(message) = joining.own_join.take_if(|message| message.content == next)
         {
-            self.pass_on(RingMessage::NewConn(NewConn { verdict: Some(JoinVerdict::Claimed), ..word }), out);
+            self.pass_on(RingMessage::NewConn(NewConn { verdict: Some(JoinVerdict::Claimed), ..message }), out);
         }
     }
 
     pub(super) fn tick_joining(&mut self, out: &mut Vec<RingEffect>) {
         self.tick_placed(out);
-        let State::Joining(joining) = &mut self.state else { return };
-        if !matches!(joining.stage, Stage::Asks(None)) || self.now < joining.not_before {
+        let NodeState::Joining(joining) = &mut self.state else { return };
+        if !matches!(joining.stage, JoinStage::Asks(None)) || self.now < joining.not_before {
             return;
         }
         let Some(address) = joining.at.take().or_else(|| joining.candidates.pop_front()) else {
@@ -191,20 +191,20 @@ impl Node {
         };
         joining.at = Some(address.clone());
         let attempt = self.attempt(address, out);
-        if let State::Joining(joining) = &mut self.state {
-            joining.stage = Stage::Asks(Some(attempt));
+        if let NodeState::Joining(joining) = &mut self.state {
+            joining.stage = JoinStage::Asks(Some(attempt));
         }
     }
 
     /// Accepted, it waits for its predecessor.
     fn tick_placed(&mut self, out: &mut Vec<RingEffect>) {
-        let State::Joining(joining) = &self.state else { return };
-        let Stage::Placed(placed) = joining.stage else { return };
+        let NodeState::Joining(joining) = &self.state else { return };
+        let JoinStage::Placed(placed) = joining.stage else { return };
         let is_caught_up = |id: ConnId| self.conns.get(&id).is_some_and(|conn| conn.caught_up);
         let is_claimed = joining.claimed_by.is_some_and(|id| self.previous.conn == Some(id) && is_caught_up(id));
         let is_late = self.now.millis_since(placed) >= self.settings.timers.join_ms;
         match joining.next {
-            Some(next) if is_claimed || self.is_whole() => self.state = State::Member(Membership::new(next)),
+            Some(next) if is_claimed || self.is_whole() => self.state = NodeState::Member(Membership::new(next)),
             Some(_) if !is_late => {}
             next => {
                 self.close_old(next, out);
@@ -214,11 +214,11 @@ impl Node {
     }
 
     pub(super) fn join_deadline(&self) -> Option<Mono> {
-        let State::Joining(joining) = &self.state else { return None };
+        let NodeState::Joining(joining) = &self.state else { return None };
         match joining.stage {
-            Stage::Placed(placed) => Some(placed.plus_millis(self.settings.timers.join_ms)),
-            Stage::Asks(None) => Some(joining.not_before),
-            Stage::Asks(Some(_)) => None,
+            JoinStage::Placed(placed) => Some(placed.plus_millis(self.settings.timers.join_ms)),
+            JoinStage::Asks(None) => Some(joining.not_before),
+            JoinStage::Asks(Some(_)) => None,
         }
     }
 
@@ -228,7 +228,7 @@ impl Node {
         // Neighbours that ask each other again and again should not do so at the same moments, nor two with one number.
         let Origin { sid, incarnation } = self.settings.me.origin;
         let pause = self.settings.timers.retry_ms * (16 + incarnation.wrapping_add(sid.get().into()) % 8) / 16;
-        let State::Joining(joining) = &mut self.state else { return };
+        let NodeState::Joining(joining) = &mut self.state else { return };
         match code {
             Code::Elsewhere
                 if let Some(there) = instead
@@ -245,7 +245,7 @@ impl Node {
             Code::RingBusy if joining.is_first && joining.asked.is_some_and(|asked| sid < asked) => {
                 return self.be_alone(out);
             }
-            // Anyone who names a member means its ring: another that is known from before is none to try instead.
+            // A named member means its ring: another ring that is known from before is not tried instead.
             Code::WrongSid if !joining.is_first => joining.candidates.clear(),
             _ => {}
         }
@@ -258,7 +258,7 @@ impl Node {
     /// Asks the next one that is known.
     fn next_candidate(&mut self, out: &mut Vec<RingEffect>) {
         let is_over = |code| matches!(code, Some(Code::DuplicateSid));
-        let State::Joining(joining) = &mut self.state else { return };
+        let NodeState::Joining(joining) = &mut self.state else { return };
         (joining.at, joining.busy) = (None, 0);
         joining.lost_place();
         if joining.candidates.is_empty() || is_over(self.code) {
@@ -268,9 +268,9 @@ impl Node {
 
     fn nobody_to_join(&mut self, out: &mut Vec<RingEffect>) {
         let code = self.code.unwrap_or(Code::RingDown);
-        let State::Joining(joining) = &mut self.state else { return };
+        let NodeState::Joining(joining) = &mut self.state else { return };
         if joining.is_first && self.settings.wait && !matches!(code, Code::Fenced | Code::DuplicateSid) {
-            // Anyone who is known meanwhile looked for this one: its ring is the right one, too.
+            // A member that is known meanwhile looked for this one: its ring is the right one, too.
             let known = self.roll.others().map(|member| member.address.clone());
             joining.candidates = self.settings.next.iter().cloned().chain(known).collect();
             joining.not_before = self.now.plus_millis(self.settings.timers.retry_ms);
@@ -281,7 +281,7 @@ impl Node {
             out.push(RingEffect::Host(RingHostEffect::Failed(code)));
             self.be_off(Some(code), out);
         } else if let (Some(next), Some(_)) = (joining.next, self.previous.conn) {
-            self.state = State::Member(Membership::new(next));
+            self.state = NodeState::Member(Membership::new(next));
         } else if joining.was_off && code == Code::WrongSid {
             // Alone it would look for those it left, and join them again.
             self.be_off(Some(code), out);

@@ -1,25 +1,25 @@
 //! Others that want to be members.
 //!
-//! The joiner asks the member that it wants to send to; word of it goes round; anyone who sends to that member sends to the
-//! joiner from then on, and says so as its last word on the old path (S3.9 to S3.17).
+//! The joiner asks the member that it wants to send to. NEWCONN about it goes round. The member that sent to the asked one sends
+//! to the joiner from then on, and says so in its last message on the old path (S3.9 to S3.17).
 
 use turno_proto::model::ring::{JoinVerdict, Member, NewConn, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::sending::{Membership, Next, Purpose};
-use super::states::State;
-use super::{Node, RingEffect, Role};
+use super::states::NodeState;
+use super::{RingEffect, RingNode, Role};
 
 /// Somebody who wants to join here.
 #[derive(Clone, Debug)]
 pub(super) struct Joiner {
     pub(super) conn: ConnId,
     member: Member,
-    /// When word of it went round; until then those before it have their turn.
+    /// When NEWCONN about it was sent; until then those before it have their turn.
     begun: Option<Mono>,
 }
 
-impl Node {
+impl RingNode {
     /// NEWCONN without content: the other end wants to be the predecessor.
     pub(super) fn asked_to_join(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
         let Some(peer) = self.conns.get(&id).and_then(|conn| conn.peer.clone()) else {
@@ -33,10 +33,10 @@ impl Node {
         if self.state.is_alone() {
             // A ring of one: the joiner is predecessor and next at once (S3.12).
             self.take_as_previous(id, out);
-            self.state = State::Alone(Some(self.attempt(peer.address, out)));
+            self.state = NodeState::Alone(Some(self.attempt(peer.address, out)));
         } else if self.is_end_of(&peer) {
             self.take_as_previous(id, out);
-        } else if let (State::Member(place), Some(conn)) = (&mut self.state, self.conns.get_mut(&id)) {
+        } else if let (NodeState::Member(place), Some(conn)) = (&mut self.state, self.conns.get_mut(&id)) {
             conn.role = Role::Joiner;
             place.joiners.push_back(Joiner { conn: id, member: peer, begun: None });
         }
@@ -50,10 +50,10 @@ impl Node {
     fn may_join(&self, peer: &Member) -> Result<(), (Code, Option<Member>)> {
         let busy = Err((Code::RingBusy, None));
         let joiners = match &self.state {
-            State::Off | State::Leaving(_) => return Err((Code::NotInRing, None)),
-            State::Alone(None) => return Ok(()),
-            State::Member(Membership { next: Next::There(_), joiners, .. }) => joiners,
-            State::Alone(Some(_)) | State::Joining(_) | State::Member(_) => return busy,
+            NodeState::Off | NodeState::Leaving(_) => return Err((Code::NotInRing, None)),
+            NodeState::Alone(None) => return Ok(()),
+            NodeState::Member(Membership { next: Next::There(_), joiners, .. }) => joiners,
+            NodeState::Alone(Some(_)) | NodeState::Joining(_) | NodeState::Member(_) => return busy,
         };
         if let Some(there) = self.roll.member(peer.origin.sid).filter(|there| there.origin != peer.origin)
             && there.address != peer.address
@@ -88,18 +88,18 @@ impl Node {
         }
     }
 
-    /// Those who want to join here, in order.
+    /// Joiners at this member, in order.
     pub(super) fn joiners(&self) -> impl Iterator<Item = &Joiner> {
         let joiners = match &self.state {
-            State::Member(place) => Some(&place.joiners),
-            State::Alone(_) | State::Joining(_) | State::Leaving(_) | State::Off => None,
+            NodeState::Member(place) => Some(&place.joiners),
+            NodeState::Alone(_) | NodeState::Joining(_) | NodeState::Leaving(_) | NodeState::Off => None,
         };
         joiners.into_iter().flatten()
     }
 
     /// None of them can join here now.
     pub(super) fn turn_joiners_away(&mut self, code: Code, out: &mut Vec<RingEffect>) {
-        let State::Member(place) = &mut self.state else { return };
+        let NodeState::Member(place) = &mut self.state else { return };
         for joiner in std::mem::take(&mut place.joiners) {
             self.turn_away(joiner.conn, code, None, out);
         }
@@ -107,7 +107,7 @@ impl Node {
 
     /// The first of them is the predecessor from now on.
     fn promote_joiner(&mut self, out: &mut Vec<RingEffect>) {
-        let State::Member(place) = &mut self.state else { return };
+        let NodeState::Member(place) = &mut self.state else { return };
         if let Some(joiner) = place.joiners.pop_front() {
             self.promote(joiner.conn, out);
         }
@@ -121,12 +121,12 @@ impl Node {
     /// The first of those who wait has its turn.
     fn begin_join(&mut self, out: &mut Vec<RingEffect>) {
         let (sid, gap) = (self.sid(), self.previous.conn.is_none());
-        let State::Member(place) = &mut self.state else { return };
+        let NodeState::Member(place) = &mut self.state else { return };
         let Some(joiner) = place.joiners.front_mut() else { return };
         joiner.begun = Some(self.now);
         let (conn, joiner) = (joiner.conn, joiner.member.clone());
-        let word = NewConn { joiner, content: Some(sid), gap, verdict: None, hops: 0 };
-        if !self.pass_on(RingMessage::NewConn(word), out) {
+        let message = NewConn { joiner, content: Some(sid), gap, verdict: None, hops: 0 };
+        if !self.pass_on(RingMessage::NewConn(message), out) {
             return self.turn_away(conn, Code::RingBusy, None, out);
         }
         let had = self.had();
@@ -137,30 +137,30 @@ impl Node {
     }
 
     /// NEWCONN with content, on its way round.
-    pub(super) fn somebody_joins(&mut self, id: ConnId, mut word: NewConn, out: &mut Vec<RingEffect>) {
-        let Some(content) = word.content else { return };
+    pub(super) fn somebody_joins(&mut self, id: ConnId, mut message: NewConn, out: &mut Vec<RingEffect>) {
+        let Some(content) = message.content else { return };
         if content == self.sid() {
-            return self.join_came_round(id, &word, out);
+            return self.join_came_round(id, &message, out);
         }
-        if word.joiner.origin == self.settings.me.origin {
+        if message.joiner.origin == self.settings.me.origin {
             // The circle from the member that was asked leads here: once it has accepted, this is its predecessor.
-            if let (State::Joining(joining), None) = (&mut self.state, word.verdict) {
-                joining.own_word = Some(word);
+            if let (NodeState::Joining(joining), None) = (&mut self.state, message.verdict) {
+                joining.own_join = Some(message);
             }
             self.claim_for_itself(out);
             return;
         }
-        if word.joiner.origin.sid == self.sid() && word.verdict.is_none() {
-            word.verdict = Some(JoinVerdict::Refused(Code::DuplicateSid));
-        } else if word.verdict.is_none() && self.has_a_pair(&word.joiner) {
-            word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
-        } else if word.verdict.is_none() && self.is_claimed(content, word.gap) {
-            return self.claim(word, out);
+        if message.joiner.origin.sid == self.sid() && message.verdict.is_none() {
+            message.verdict = Some(JoinVerdict::Refused(Code::DuplicateSid));
+        } else if message.verdict.is_none() && self.has_a_pair(&message.joiner) {
+            message.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
+        } else if message.verdict.is_none() && self.is_claimed(content, message.gap) {
+            return self.claim(message, out);
         }
-        self.hop(word.hops, |hops| RingMessage::NewConn(NewConn { hops, ..word }), out);
+        self.hop(message.hops, |hops| RingMessage::NewConn(NewConn { hops, ..message }), out);
     }
 
-    /// Whether another with the same number is about to join here. The words of both cross: the later one tries again, and
+    /// Whether another with the same number is about to join here. Both NEWCONNs cross: the later one tries again, and
     /// finds the earlier one in the ring.
     fn has_a_pair(&self, joiner: &Member) -> bool {
         let joiners = self.joiners().filter(|other| other.begun.is_some());
@@ -173,31 +173,31 @@ impl Node {
         is_next || (gap && self.state.next().is_none())
     }
 
-    fn claim(&mut self, mut word: NewConn, out: &mut Vec<RingEffect>) {
+    fn claim(&mut self, mut message: NewConn, out: &mut Vec<RingEffect>) {
         if !self.may_rewire() {
-            word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
-            self.pass_on(RingMessage::NewConn(word), out);
+            message.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
+            self.pass_on(RingMessage::NewConn(message), out);
             return;
         }
         self.drop_attempt(out);
-        self.roll.meet(&word.joiner);
-        self.try_for(word.joiner.address.clone(), Purpose::Claim(Box::new(word)), out);
+        self.roll.meet(&message.joiner);
+        self.try_for(message.joiner.address.clone(), Purpose::Claim(Box::new(message)), out);
     }
 
-    /// Word of a join at this node came back.
-    fn join_came_round(&mut self, id: ConnId, word: &NewConn, out: &mut Vec<RingEffect>) {
-        let joiner = self.joiners().next().filter(|joiner| joiner.member.origin == word.joiner.origin);
+    /// NEWCONN about a join at this node came back.
+    fn join_came_round(&mut self, id: ConnId, message: &NewConn, out: &mut Vec<RingEffect>) {
+        let joiner = self.joiners().next().filter(|joiner| joiner.member.origin == message.joiner.origin);
         let joiner = joiner.filter(|joiner| joiner.begun.is_some()).map(|joiner| joiner.conn);
-        match (word.verdict, joiner) {
+        match (message.verdict, joiner) {
             (Some(JoinVerdict::Claimed), joiner) => {
                 // All that came on the old path before is dealt with: it was read in order.
                 let by = self.conns.get(&id).and_then(|conn| conn.peer.as_ref());
-                if by.is_none_or(|by| by.origin != word.joiner.origin) {
+                if by.is_none_or(|by| by.origin != message.joiner.origin) {
                     self.end_path(id, out);
                 }
                 match joiner {
                     Some(_) => self.promote_joiner(out),
-                    None if self.previous.conn.is_none() => self.miss_previous(word.joiner.origin.sid),
+                    None if self.previous.conn.is_none() => self.miss_previous(message.joiner.origin.sid),
                     None => {}
                 }
             }
@@ -208,7 +208,7 @@ impl Node {
     }
 
     /// A roll call came round by that connection. If it is the joiner's, and the predecessor is not in the circle, the joiner is in
-    /// its place: word of the join was lost, and somebody sends to the joiner all the same.
+    /// its place: NEWCONN about the join was lost, and somebody sends to the joiner all the same.
     pub(super) fn came_by(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
         let is_joiner = self.joiners().next().is_some_and(|joiner| joiner.conn == id);
         if is_joiner && self.previous_peer().is_none_or(|previous| !self.is_in_circle(previous.origin)) {
@@ -224,14 +224,14 @@ impl Node {
         self.close(id, None, out);
     }
 
-    /// Passes a word on that has been through so many members.
-    pub(super) fn hop(&mut self, hops: u8, word: impl FnOnce(u8) -> RingMessage, out: &mut Vec<RingEffect>) {
+    /// Passes a message on that has been through so many members.
+    pub(super) fn hop(&mut self, hops: u8, message: impl FnOnce(u8) -> RingMessage, out: &mut Vec<RingEffect>) {
         // In a circle that is known to be whole everyone has heard what has been round twice.
         let most = if self.is_whole() { self.roll.count() * 2 } else { usize::from(limits::RING_HOPS_MAX) };
         if usize::from(hops) >= most.min(usize::from(limits::RING_HOPS_MAX)) {
             self.counters.hop_limit += 1;
         } else {
-            self.pass_on(word(hops + 1), out);
+            self.pass_on(message(hops + 1), out);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What has not come round, of one origin.
+//! Publications of one origin that have not come round.
 //!
 //! There are many of these, and each is kept for a whole round: in allocations of their own they would be cold when they are
 //! freed, which costs more than all else that is done with them. So small ones lie one behind the other in a few pieces of
@@ -12,13 +12,13 @@ use turno_proto::model::ring::{Origin, Publication, PublicationRef};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Payload, Topic};
 
-/// What a publication takes beside its topic and its payload.
+/// Bytes that a publication takes beside its topic and its payload.
 const OVERHEAD_BYTES: usize = 64;
 /// Payloads up to this size are copied into pieces.
 const COPIED_MAX: usize = 1024;
 /// How much memory is taken at a time.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Pieces that are kept for anyone who needs one next, at most.
+/// Spare pieces that are kept for the next use, at most.
 const SPARE_MAX: usize = 8;
 
 /// How many bytes an event counts while it is under way.
@@ -32,13 +32,13 @@ pub(super) struct Spare(Vec<Vec<u8>>);
 
 /// Publications of one origin, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    entries: VecDeque<Entry>,
+pub(super) struct KeptPublications {
+    entries: VecDeque<PublicationEntry>,
     /// Where the small ones lie, in the same order. No piece is without one.
     pieces: VecDeque<Piece>,
     /// The large ones, in the same order.
     large: VecDeque<Arc<Event>>,
-    /// What all of them count.
+    /// Bytes that all of them count as.
     bytes: usize,
     /// All up to this one have come round.
     round: u64,
@@ -54,7 +54,7 @@ struct Piece {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PublicationEntry {
     seq: u64,
     after: u64,
     /// Where it begins in its piece.
@@ -66,19 +66,19 @@ struct Entry {
     is_large: bool,
 }
 
-impl Entry {
+impl PublicationEntry {
     /// Of one in a piece.
     const fn bytes(&self) -> usize {
         self.topic as usize + self.payload as usize
     }
 }
 
-impl Kept {
+impl KeptPublications {
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// What all of them count.
+    /// Bytes that all of them count as.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -103,11 +103,29 @@ impl Kept {
         let entry = match sizes {
             (Ok(topic_bytes), Ok(payload)) if event.bytes.len() <= COPIED_MAX => {
                 let at = self.copy(topic, event.bytes, spare);
-                Entry { seq, after, at, payload, topic: topic_bytes, hops, headers: event.headers, is_large: false }
+                PublicationEntry {
+                    seq,
+                    after,
+                    at,
+                    payload,
+                    topic: topic_bytes,
+                    hops,
+                    headers: event.headers,
+                    is_large: false,
+                }
             }
             _ => {
                 self.large.push_back(Arc::new(event.to_event()));
-                Entry { seq, after, at: 0, payload: 0, topic: 0, hops, headers: event.headers, is_large: true }
+                PublicationEntry {
+                    seq,
+                    after,
+                    at: 0,
+                    payload: 0,
+                    topic: 0,
+                    hops,
+                    headers: event.headers,
+                    is_large: true,
+                }
             }
         };
         self.entries.push_back(entry);
@@ -167,13 +185,13 @@ impl Kept {
             (entry, piece, if entry.is_large { large.next() } else { None })
         });
         all.filter(move |(entry, ..)| entry.seq > last).filter_map(move |(entry, piece, large)| {
-            let Entry { seq, after, hops, .. } = *entry;
+            let PublicationEntry { seq, after, hops, .. } = *entry;
             let event = piece.map(|piece| Arc::new(copied(entry, piece))).or_else(|| large.cloned())?;
             Some(Publication { origin, seq, after, round: self.round, hops, event })
         })
     }
 
-    /// What is counted is what is there, in order, up to that one.
+    /// Asserts that counts and order are right, up to that publication.
     pub(super) fn check(&self, origin: Origin, last: u64) {
         let small = || self.entries.iter().filter(|entry| !entry.is_large);
         let large: usize = self.large.iter().map(|event| bytes_of(EventRef::from(&**event))).sum();
@@ -190,7 +208,7 @@ impl Kept {
 }
 
 /// One that lies in a piece, as an event of its own.
-fn copied(entry: &Entry, piece: &[u8]) -> Event {
+fn copied(entry: &PublicationEntry, piece: &[u8]) -> Event {
     let bytes = &piece[entry.at as usize..][..entry.bytes()];
     let (topic, payload) = bytes.split_at(usize::from(entry.topic));
     let topic = Topic::from_bytes(topic).expect("it was a topic when it came");
@@ -232,10 +250,10 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept comes out as it went in, whatever its size, and what has come round is gone.
+        /// Publications come out as they went in, whatever their size, and those that have come round are gone.
         #[test]
         fn what_is_kept_is_what_was_put_in(steps in proptest::collection::vec((length(), 1usize..80, 0u64..100), 1..40)) {
-            let (mut kept, mut spare) = (Kept::default(), Spare::default());
+            let (mut kept, mut spare) = (KeptPublications::default(), Spare::default());
             let mut plain: VecDeque<Publication> = VecDeque::new();
             let (mut seq, mut round) = (0, 0);
             for (length, count, trim) in steps {
@@ -264,8 +282,8 @@ mod tests {
 
     #[test]
     fn memory_is_taken_in_pieces_and_given_back() {
-        let (mut kept, mut spare) = (Kept::default(), Spare::default());
-        let push = |kept: &mut Kept, spare: &mut Spare, seq| {
+        let (mut kept, mut spare) = (KeptPublications::default(), Spare::default());
+        let push = |kept: &mut KeptPublications, spare: &mut Spare, seq| {
             kept.push(PublicationRef::from(&publication(seq, 997)), 0, spare);
         };
         for seq in 1..=1_000 {
@@ -273,9 +291,9 @@ mod tests {
         }
         assert_eq!(kept.pieces.len(), 1_000_usize.div_ceil(PIECE_BYTES / 1_000), "997 of payload, three of topic");
         kept.trim(1_000, &mut spare);
-        assert_eq!((kept.pieces.len(), spare.0.len()), (0, SPARE_MAX), "some stay, for anyone who is next");
+        assert_eq!((kept.pieces.len(), spare.0.len()), (0, SPARE_MAX), "some stay for the next use");
         push(&mut kept, &mut spare, 1_001);
         assert_eq!((kept.pieces.len(), spare.0.len()), (1, SPARE_MAX - 1), "such as this one");
-        assert_eq!(size_of::<Entry>(), 32, "there are many");
+        assert_eq!(size_of::<PublicationEntry>(), 32, "there are many");
     }
 }

@@ -4,8 +4,8 @@ use turno_proto::model::ring::{Member, Origin, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::Purpose;
-use super::states::State;
-use super::{Node, RingEffect, RingHostEffect, RingNews, Role};
+use super::states::NodeState;
+use super::{RingEffect, RingHostEffect, RingNews, RingNode, Role};
 
 /// This node is on its way out.
 #[derive(Clone, Copy, Debug)]
@@ -14,10 +14,10 @@ pub(super) struct Leaving {
     pub(super) next: ConnId,
 }
 
-impl Node {
+impl RingNode {
     /// An admin wants it to leave, or the broker ends.
     pub(super) fn leave(&mut self, out: &mut Vec<RingEffect>) {
-        if matches!(self.state, State::Leaving(_)) {
+        if matches!(self.state, NodeState::Leaving(_)) {
             return;
         }
         let Some(next) = self.state.next() else {
@@ -28,7 +28,7 @@ impl Node {
         self.turn_joiners_away(Code::NotInRing, out);
         self.send_all_waiting(out);
         let until = self.now.plus_millis(self.settings.timers.leave_ms);
-        self.state = State::Leaving(Leaving { until, next });
+        self.state = NodeState::Leaving(Leaving { until, next });
         let leaver = self.settings.me.clone();
         self.pass_on(RingMessage::ServOff { leaver, content: None, hops: 0 }, out);
     }
@@ -47,8 +47,8 @@ impl Node {
 
     pub(super) const fn leave_deadline(&self) -> Option<Mono> {
         match self.state {
-            State::Leaving(Leaving { until, .. }) => Some(until),
-            State::Alone(_) | State::Joining(_) | State::Member(_) | State::Off => None,
+            NodeState::Leaving(Leaving { until, .. }) => Some(until),
+            NodeState::Alone(_) | NodeState::Joining(_) | NodeState::Member(_) | NodeState::Off => None,
         }
     }
 
@@ -63,7 +63,7 @@ impl Node {
     ) {
         if leaver.origin == self.settings.me.origin {
             // All that this one had to pass on went before.
-            if matches!(self.state, State::Leaving(_)) {
+            if matches!(self.state, NodeState::Leaving(_)) {
                 self.gone(out);
             }
             return;
@@ -71,12 +71,12 @@ impl Node {
         self.roll.left(leaver.origin);
         let is_next = self.next_peer().is_some_and(|next| next.origin == leaver.origin);
         let Some(successor) = content else { return self.predecessor_leaves(id, leaver, is_next, hops, out) };
-        let word = RingMessage::ServOff { leaver, content: Some(successor.clone()), hops: hops.saturating_add(1) };
+        let message = RingMessage::ServOff { leaver, content: Some(successor.clone()), hops: hops.saturating_add(1) };
         if is_next && self.may_rewire() && successor.origin.sid != self.sid() {
             self.drop_attempt(out);
-            self.try_for(successor.address, Purpose::Left(Box::new(word)), out);
+            self.try_for(successor.address, Purpose::Left(Box::new(message)), out);
         } else {
-            self.hop(hops, |_| word, out);
+            self.hop(hops, |_| message, out);
         }
     }
 
@@ -84,7 +84,7 @@ impl Node {
     fn predecessor_leaves(&mut self, id: ConnId, leaver: Member, is_next: bool, hops: u8, out: &mut Vec<RingEffect>) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         conn.leaving = true;
-        if is_next && !matches!(self.state, State::Leaving(_)) {
+        if is_next && !matches!(self.state, NodeState::Leaving(_)) {
             // There were two: this one stays alone and says nothing (S3.27).
             conn.role = Role::Draining;
             self.previous.conn = None;
@@ -138,7 +138,7 @@ impl Node {
     }
 
     fn stop(&mut self, out: &mut Vec<RingEffect>) {
-        if !matches!(self.state, State::Off) {
+        if !matches!(self.state, NodeState::Off) {
             self.be_off(None, out);
         }
         out.push(RingEffect::Host(RingHostEffect::Stop));

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use turno_proto::model::ring::{Circle, Member, Origin, RingMessage};
 use turno_proto::model::{ConnId, Mono, limits};
 
-use super::states::State;
-use super::{Node, RingEffect, RingHostEffect, RingNews, RingPeerEffect};
+use super::states::NodeState;
+use super::{RingEffect, RingHostEffect, RingNews, RingNode, RingPeerEffect};
 
 /// Those that are not the lowest of their circle look so many times less often.
 const OTHERS_REST: u64 = 5;
@@ -20,7 +20,7 @@ pub(super) struct Search {
     /// By their number: a connection that is wanted for a question, or there.
     probes: BTreeMap<u32, Option<ConnId>>,
     not_before: Mono,
-    /// Whose turn it is if there are many.
+    /// The next candidate if there are many.
     turn: usize,
 }
 
@@ -37,7 +37,7 @@ impl Search {
         self.probes.retain(|_, probe| *probe != Some(conn));
     }
 
-    /// Those that are only wanted; those that are there are closed by anyone who has them.
+    /// Those that are only wanted; existing connections are closed by their owners.
     pub(super) fn drop_all(&mut self, out: &mut Vec<RingEffect>) {
         for (target, _) in std::mem::take(&mut self.probes).into_iter().filter(|(_, conn)| conn.is_none()) {
             out.push(RingEffect::Peer(RingPeerEffect::Forget { target }));
@@ -50,7 +50,7 @@ impl Search {
     }
 }
 
-impl Node {
+impl RingNode {
     pub(super) fn search_deadline(&self) -> Option<Mono> {
         let is_over = self.state.is_on_its_way() || self.roll.lost().next().is_none();
         (!is_over).then_some(self.search.not_before)
@@ -119,19 +119,19 @@ impl Node {
 
     /// MERGE, on its way round.
     pub(super) fn told_to_merge(&mut self, origin: Origin, contact: Member, hops: u8, out: &mut Vec<RingEffect>) {
-        // Anyone who has gone over, or is there already, keeps it to itself: the other ring is not meant.
+        // A member that has gone over, or is there already, does not pass it on: the other ring is not meant.
         let is_there = contact.origin.sid == self.sid() || self.roll.member(contact.origin.sid).is_some();
         let is_over = match &self.state {
-            State::Joining(joining) => joining.is_placed(),
-            State::Leaving(_) => true,
-            State::Alone(_) | State::Member(_) | State::Off => false,
+            NodeState::Joining(joining) => joining.is_placed(),
+            NodeState::Leaving(_) => true,
+            NodeState::Alone(_) | NodeState::Member(_) | NodeState::Off => false,
         };
         if origin.sid == self.sid() || is_there || is_over {
             return;
         }
-        let word = contact.clone();
-        self.hop(hops, |hops| RingMessage::Merge { origin, contact: word, hops }, out);
-        if !matches!(self.state, State::Joining(_)) {
+        let message = contact.clone();
+        self.hop(hops, |hops| RingMessage::Merge { origin, contact: message, hops }, out);
+        if !matches!(self.state, NodeState::Joining(_)) {
             self.go_over(contact, out);
         }
     }

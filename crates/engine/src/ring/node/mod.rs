@@ -42,16 +42,16 @@ pub(crate) use self::publish::Passed;
 use self::publish::Publications;
 use self::receiving::Previous;
 use self::roll::Roll;
-use self::states::State;
-pub use self::states::{TRANSITIONS, Why};
+use self::states::NodeState;
+pub use self::states::{TRANSITIONS, TransitionReason};
 use super::{RingEffect, RingHostEffect, RingInput, RingMessage, RingNews, RingPeerEffect, RingSettings};
 
-/// How long a connection may be there without a word, in attempts to dial.
+/// How long a connection may be silent, in attempts to dial.
 const FRESH_DIALS: u64 = 3;
 /// Connections that have not said what they are for. More: refused, `ring_busy`.
 const FRESH_MAX: usize = 256;
 
-/// What a connection is for.
+/// The role of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Somebody dialled and said nothing yet.
@@ -62,7 +62,7 @@ enum Role {
     Next,
     /// This node sent there, and said so for the last time; the other end closes it.
     Retired,
-    /// The predecessor.
+    /// The predecessor sends on it.
     Previous,
     /// A predecessor that was: what it still says counts until it closes.
     Draining,
@@ -79,7 +79,7 @@ impl Role {
     }
 }
 
-/// A connection.
+/// A connection of this node.
 #[derive(Clone, Debug)]
 struct Conn {
     peer: Option<Member>,
@@ -101,10 +101,10 @@ impl Conn {
 
 /// A broker's place in the ring.
 #[derive(Debug)]
-pub struct Node {
+pub struct RingNode {
     settings: RingSettings,
     now: Mono,
-    state: State,
+    state: NodeState,
     /// As which it was last told, and since when.
     told: RingState,
     since: Mono,
@@ -119,12 +119,12 @@ pub struct Node {
     counters: RingCounters,
 }
 
-impl Node {
+impl RingNode {
     /// A node that has not begun; [`RingInput::Tick`] begins it.
     pub fn new(settings: RingSettings, now: Mono) -> Self {
         let (state, told) = match settings.next.clone() {
-            Some(next) => (State::Joining(Box::new(Joining::at_start(now, next))), RingState::Joining),
-            None => (State::Alone(None), RingState::Alone),
+            Some(next) => (NodeState::Joining(Box::new(Joining::at_start(now, next))), RingState::Joining),
+            None => (NodeState::Alone(None), RingState::Alone),
         };
         Self {
             now,
@@ -149,13 +149,13 @@ impl Node {
         self.roll.look_at_clock(self.now);
         match input {
             RingInput::Publish { event } => return self.publish_value(&event, out),
-            RingInput::Word { conn, word: RingMessage::Publish(publication) } => {
+            RingInput::Message { conn, message: RingMessage::Publish(publication) } => {
                 return self.pass_value(conn, &publication, out);
             }
             RingInput::Dialled { target, conn, peer } => self.dialled(target, conn, peer, out),
             RingInput::DialFailed { target, code } => self.dial_failed(target, code, out),
             RingInput::Accepted { conn, peer } => self.accepted(conn, peer, out),
-            RingInput::Word { conn, word } => self.hear(conn, word, out),
+            RingInput::Message { conn, message } => self.hear(conn, message, out),
             RingInput::Closed { conn } => self.closed(conn, out),
             RingInput::Join { next, sid } => self.join_at(next, sid, out),
             RingInput::Leave => self.leave(out),
@@ -168,7 +168,7 @@ impl Node {
 
     /// When [`RingInput::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        if matches!(self.state, State::Off) {
+        if matches!(self.state, NodeState::Off) {
             return None;
         }
         let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).map(|conn| self.fresh_until(conn));
@@ -186,12 +186,12 @@ impl Node {
         all.into_iter().flatten().min()
     }
 
-    /// Who this is.
+    /// This broker as a member.
     pub const fn me(&self) -> &Member {
         &self.settings.me
     }
 
-    /// Where it is.
+    /// The state of the node.
     pub const fn state(&self) -> RingState {
         self.told
     }
@@ -200,21 +200,21 @@ impl Node {
         self.settings.me.origin.sid
     }
 
-    /// A word on its way round, or about a connection.
-    fn hear(&mut self, conn: ConnId, word: RingMessage, out: &mut Vec<RingEffect>) {
+    /// A message on its way round, or about a connection.
+    fn hear(&mut self, conn: ConnId, message: RingMessage, out: &mut Vec<RingEffect>) {
         let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
         // Of a leaver that leaves this one alone only publications are of use: the ring that it speaks of is over.
         if self.state.is_alone() && role == Role::Draining {
             return;
         }
-        match word {
+        match message {
             RingMessage::RollCall { origin, number, round, members } if role.is_heard() => {
                 self.called(conn, origin, number, round, members, out);
             }
-            RingMessage::NewConn(word) if role == Role::Fresh && word.content.is_none() => {
+            RingMessage::NewConn(message) if role == Role::Fresh && message.content.is_none() => {
                 self.asked_to_join(conn, out)
             }
-            RingMessage::NewConn(word) if role.is_heard() => self.somebody_joins(conn, word, out),
+            RingMessage::NewConn(message) if role.is_heard() => self.somebody_joins(conn, message, out),
             RingMessage::RetConn(RetConn::Open { errand }) if role == Role::Fresh => self.opened(conn, errand, out),
             RingMessage::RetConn(RetConn::Call { caller, content, hops }) if role.is_heard() => {
                 self.somebody_calls(caller, content, hops, out);
@@ -234,7 +234,7 @@ impl Node {
             RingMessage::Probe(circle) if role == Role::Fresh => self.probed(conn, &circle, out),
             RingMessage::Circle(circle) if role == Role::Probe => self.found(conn, &circle, out),
             RingMessage::AskSid if role == Role::Fresh => self.asked_for_sid(conn, out),
-            // What was under way when the role changed. A peer that says what it never may is ended by the session.
+            // It was under way when the role changed. The session ends a peer that sends what it never may.
             RingMessage::RollCall { .. }
             | RingMessage::NewConn(_)
             | RingMessage::RetConn(_)
@@ -265,7 +265,7 @@ impl Node {
     }
 
     fn tick(&mut self, out: &mut Vec<RingEffect>) {
-        if matches!(self.state, State::Off) {
+        if matches!(self.state, NodeState::Off) {
             return;
         }
         let silent: Vec<ConnId> = self
@@ -291,14 +291,14 @@ impl Node {
         conn.since.plus_millis(self.settings.timers.dial_ms * FRESH_DIALS)
     }
 
-    fn say(&self, conn: ConnId, word: RingMessage, out: &mut Vec<RingEffect>) {
-        out.push(RingEffect::Peer(RingPeerEffect::Say { conn, word }));
+    fn say(&self, conn: ConnId, message: RingMessage, out: &mut Vec<RingEffect>) {
+        out.push(RingEffect::Peer(RingPeerEffect::Say { conn, message }));
     }
 
     /// Says something to the next one, if there is one.
-    fn pass_on(&self, word: RingMessage, out: &mut Vec<RingEffect>) -> bool {
+    fn pass_on(&self, message: RingMessage, out: &mut Vec<RingEffect>) -> bool {
         let Some(next) = self.state.next() else { return false };
-        self.say(next, word, out);
+        self.say(next, message, out);
         true
     }
 
@@ -309,7 +309,7 @@ impl Node {
     }
 
     fn remove(&mut self, id: ConnId) -> Option<Conn> {
-        if let State::Member(place) = &mut self.state {
+        if let NodeState::Member(place) = &mut self.state {
             place.joiners.retain(|joiner| joiner.conn != id);
         }
         self.conns.remove(&id)
@@ -327,7 +327,7 @@ impl Node {
     }
 
     /// Ends every connection and what was going on.
-    fn let_go(&mut self, to: State, out: &mut Vec<RingEffect>) {
+    fn let_go(&mut self, to: NodeState, out: &mut Vec<RingEffect>) {
         self.drop_attempt(out);
         self.search.drop_all(out);
         self.turn_joiners_away(Code::RingBusy, out);
@@ -348,12 +348,12 @@ impl Node {
 
     /// From now on a ring of one.
     fn be_alone(&mut self, out: &mut Vec<RingEffect>) {
-        self.let_go(State::Alone(None), out);
+        self.let_go(NodeState::Alone(None), out);
     }
 
     /// From now on in no ring.
     fn be_off(&mut self, code: Option<Code>, out: &mut Vec<RingEffect>) {
-        self.let_go(State::Off, out);
+        self.let_go(NodeState::Off, out);
         self.code = code;
     }
 }

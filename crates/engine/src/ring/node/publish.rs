@@ -11,11 +11,11 @@ use turno_proto::model::ring::{Had, Origin, Publication, PublicationRef, RingMes
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
-use super::kept::{Kept, Spare, bytes_of};
-use super::states::State;
-use super::{Node, RingEffect, RingHostEffect, RingNews, RingPeerEffect};
+use super::kept::{KeptPublications, Spare, bytes_of};
+use super::states::NodeState;
+use super::{RingEffect, RingHostEffect, RingNews, RingNode, RingPeerEffect};
 
-/// What a node knows of publications.
+/// The publications that a node knows.
 #[derive(Debug, Default)]
 pub(super) struct Publications {
     /// The last of its own.
@@ -31,7 +31,7 @@ pub(super) struct Publications {
     /// Of each other origin.
     seen: BTreeMap<Origin, Seen>,
     /// By origin, itself included: what has not come round.
-    kept: BTreeMap<Origin, Kept>,
+    kept: BTreeMap<Origin, KeptPublications>,
     kept_count: usize,
     kept_bytes: usize,
     /// Memory for what is kept.
@@ -40,7 +40,7 @@ pub(super) struct Publications {
     warned: Option<Mono>,
 }
 
-/// What a node had of an origin.
+/// The progress of one origin at this node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// The last that it has, or knows to have come round.
@@ -52,10 +52,10 @@ struct Seen {
 /// The neighbour said something that cannot follow what it said before.
 struct OutOfOrder;
 
-/// What becomes of a publication that came.
+/// The next steps for a publication that came.
 #[derive(Debug, Default)]
 pub(crate) struct Passed<'a> {
-    /// It is for anyone who listens here.
+    /// It is for the subscribers here.
     pub(crate) is_new: bool,
     /// It goes on, to that one.
     pub(crate) on: Option<(ConnId, PublicationRef<'a>)>,
@@ -84,7 +84,7 @@ impl Publications {
         self.kept_bytes -= bytes;
     }
 
-    /// What is kept of that origin is thrown away. Returns the number of the first.
+    /// Throws away the publications of that origin. Returns the number of the first.
     fn forget(&mut self, origin: Origin) -> Option<u64> {
         let kept = self.kept.remove(&origin)?;
         self.kept_count -= kept.len();
@@ -123,11 +123,15 @@ impl Publications {
         self.is_slowed
     }
 
-    /// What is counted is what is there.
+    /// Asserts that the counts are right.
     pub(super) fn check(&self, me: Origin) {
         let all = || self.kept.values();
-        assert_eq!(self.kept_count, all().map(Kept::len).sum::<usize>(), "ring: publications that are kept");
-        assert_eq!(self.kept_bytes, all().map(Kept::bytes).sum::<usize>(), "ring: bytes that are kept");
+        assert_eq!(
+            self.kept_count,
+            all().map(KeptPublications::len).sum::<usize>(),
+            "ring: publications that are kept"
+        );
+        assert_eq!(self.kept_bytes, all().map(KeptPublications::bytes).sum::<usize>(), "ring: bytes that are kept");
         let own: usize = self.under_way.iter().map(|(_, _, bytes)| bytes).sum();
         assert_eq!(self.under_way_bytes, own, "ring: bytes under way");
         assert!(self.round <= self.seq, "ring: nothing comes round before it is sent");
@@ -140,11 +144,11 @@ impl Publications {
 }
 
 fn say_publication(conn: ConnId, publication: PublicationRef<'_>) -> RingEffect {
-    RingEffect::Peer(RingPeerEffect::Say { conn, word: RingMessage::Publish(publication.to_publication()) })
+    RingEffect::Peer(RingPeerEffect::Say { conn, message: RingMessage::Publish(publication.to_publication()) })
 }
 
 /// This node's own.
-impl Node {
+impl RingNode {
     /// Something is published here. Returns it if it goes out at once, and to whom; what else follows comes behind it.
     pub(in crate::ring) fn publish<'a>(
         &mut self,
@@ -153,7 +157,7 @@ impl Node {
         out: &mut Vec<RingEffect>,
     ) -> Option<(ConnId, PublicationRef<'a>)> {
         self.now = self.now.max(now);
-        if matches!(self.state, State::Off | State::Alone(None)) {
+        if matches!(self.state, NodeState::Off | NodeState::Alone(None)) {
             return None;
         }
         self.counters.published += 1;
@@ -206,7 +210,7 @@ impl Node {
         self.ask_whether_round(out);
     }
 
-    /// Before it leaves: anyone who stays is to have them.
+    /// Before it leaves: the remaining members must have them.
     pub(super) fn send_all_waiting(&mut self, out: &mut Vec<RingEffect>) {
         while let Some(event) = self.publications.waiting.pop_front() {
             self.send_waiting(&event, out);
@@ -268,8 +272,8 @@ impl Node {
 }
 
 /// Those of others.
-impl Node {
-    /// What this node has, for a new predecessor. Of its own it has all: whether they came round the next roll call tells.
+impl RingNode {
+    /// The last publication of each origin, for a new predecessor. Of its own it has all: the next roll call tells whether they came round.
     pub(super) fn had(&self) -> Vec<Had> {
         let own = Had { origin: self.settings.me.origin, seq: self.publications.seq };
         let others = self.publications.seen.iter().map(|(origin, seen)| Had { origin: *origin, seq: seen.has });
@@ -355,12 +359,12 @@ impl Node {
             return nothing;
         }
         let is_new = self.see(origin, seq, out);
-        // What is missing here is missing for those behind as well, unless they have it already.
+        // Publications that are missing here are missing for those behind as well, unless they have them already.
         let after = seen.map_or(after, |seen| after.min(seen.has));
         let publication = PublicationRef { after, hops: hops + 1, ..publication };
         let mut passed = Passed { is_new: is_new && origin.sid != me.sid, on: None };
-        // Anyone who is alone hears the last words of a leaver, and has nobody to tell.
-        if !matches!(self.state, State::Alone(None)) {
+        // A member that is left alone hears the last messages of a leaver, and has nobody to pass them to.
+        if !matches!(self.state, NodeState::Alone(None)) {
             self.publications.keep(publication, self.roll.last());
             // Where it was published it is known, and that it came so far the roll call behind it tells.
             let next = self.state.next().filter(|_| self.next_peer().is_none_or(|next| next.origin != origin));
@@ -414,7 +418,7 @@ impl Node {
         }
     }
 
-    /// A roll call came round: anyone who is not in the circle says nothing more, and all that it said before that roll call was
+    /// A roll call came round: a member that is not in the circle says nothing more, and all that it said before that roll call was
     /// sent has been at everyone who is. It still counts as received: a member outside the circle was not in the ring.
     pub(super) fn forget_the_absent(&mut self, number: u64) {
         let (roll, kept) = (&self.roll, self.publications.kept.iter());

@@ -1,13 +1,13 @@
-//! Who sends to this node: openings are taken or refused.
+//! The predecessor: openings are accepted or refused.
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::ring::{Errand, Member, RingMessage, Sid};
+use turno_proto::model::ring::{Errand, Member, RingMessage};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::heal::LostPrevious;
-use super::states::State;
-use super::{Conn, FRESH_MAX, Node, RingEffect, Role};
+use super::states::NodeState;
+use super::{Conn, FRESH_MAX, RingEffect, RingNode, Role};
 
 impl Conn {
     pub(super) const fn new(peer: Option<Member>, role: Role, since: Mono) -> Self {
@@ -15,7 +15,7 @@ impl Conn {
     }
 }
 
-/// Who sends to this node, in any state.
+/// The predecessor of this node, in any state.
 #[derive(Debug, Default)]
 pub(super) struct Previous {
     pub(super) conn: Option<ConnId>,
@@ -23,19 +23,19 @@ pub(super) struct Previous {
     pub(super) lost: Option<LostPrevious>,
 }
 
-impl Node {
+impl RingNode {
     /// Somebody dialled, and showed who it is.
     pub(super) fn accepted(&mut self, id: ConnId, peer: Option<Member>, out: &mut Vec<RingEffect>) {
         let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).count();
         let verdict = match &peer {
-            _ if matches!(self.state, State::Off) => Err(Code::NotInRing),
+            _ if matches!(self.state, NodeState::Off) => Err(Code::NotInRing),
             _ if fresh >= FRESH_MAX => Err(Code::RingBusy),
             Some(peer) => self.may_speak(peer),
             None => Ok(()),
         };
         // A known member that lives anew, or anybody to one that finds nobody to join. Otherwise nobody is a member by knocking.
         if let (Some(peer), Ok(())) = (&peer, verdict)
-            && (matches!(self.state, State::Joining(_)) || self.roll.incarnation(peer.origin.sid).is_some())
+            && (matches!(self.state, NodeState::Joining(_)) || self.roll.incarnation(peer.origin.sid).is_some())
         {
             self.roll.meet(peer);
         }
@@ -61,13 +61,13 @@ impl Node {
 
     /// RETCONN without content: the other end wants to send here from now on.
     pub(super) fn opened(&mut self, id: ConnId, errand: Errand, out: &mut Vec<RingEffect>) {
-        let Some(sid) = self.conns.get(&id).and_then(Conn::sid) else {
+        let Some(peer) = self.conns.get(&id).and_then(|conn| conn.peer.as_ref()) else {
             return self.turn_away(id, Code::RingRefused, None, out);
         };
-        match self.may_precede(sid) {
+        match self.may_precede(peer) {
             Ok(()) => {
                 if errand == Errand::Join
-                    && let State::Joining(joining) = &mut self.state
+                    && let NodeState::Joining(joining) = &mut self.state
                 {
                     joining.claimed_by = Some(id);
                 }
@@ -78,15 +78,21 @@ impl Node {
     }
 
     /// Whether that one may be the predecessor.
-    fn may_precede(&self, sid: Sid) -> Result<(), Code> {
+    fn may_precede(&self, peer: &Member) -> Result<(), Code> {
         match self.state {
-            State::Off | State::Leaving(_) | State::Alone(_) => return Err(Code::NotInRing),
-            State::Joining(_) => return Ok(()),
-            State::Member(_) => {}
+            NodeState::Off | NodeState::Leaving(_) | NodeState::Alone(_) => return Err(Code::NotInRing),
+            NodeState::Joining(_) => return Ok(()),
+            NodeState::Member(_) => {}
         }
         let Some(previous) = self.previous.conn.and_then(|id| self.conns.get(&id)) else { return Ok(()) };
-        if previous.sid() == Some(sid) || previous.leaving {
-            return Ok(());
+        match &previous.peer {
+            _ if previous.leaving => return Ok(()),
+            Some(there) if there.origin.sid != peer.origin.sid => {}
+            // Two brokers with one sid would take this place from each other without end.
+            Some(there) if there.address != peer.address => return Err(Code::DuplicateSid),
+            // The same member on another connection.
+            Some(_) => return Ok(()),
+            None => {}
         }
         if self.is_whole() {
             return Err(Code::RingWhole);

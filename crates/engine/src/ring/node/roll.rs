@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use turno_proto::model::ring::{Circle, Member, Origin, RingMessage, Sid};
 use turno_proto::model::{ConnId, Mono, limits};
 
-use super::states::State;
-use super::{Node, RingEffect, RingHostEffect, RingNews, RingSettings};
+use super::states::NodeState;
+use super::{RingEffect, RingHostEffect, RingNews, RingNode, RingSettings};
 use crate::settings::latest_term;
 
 /// Roll calls that are under way at a time; of more than that only the last ones tell how long they took.
@@ -15,7 +15,7 @@ const UNDER_WAY_MAX: usize = 8;
 /// A roll call that came round counts for so many more.
 const FRESH_ROLLS: u64 = 3;
 
-/// What a node knows of the others.
+/// The members that a node knows.
 #[derive(Debug)]
 pub(super) struct Roll {
     /// This node's own number: another that has it is nobody to know.
@@ -35,7 +35,7 @@ pub(super) struct Roll {
     whole_at: Mono,
     /// As the last roll call found it, this node first.
     circle: Vec<Member>,
-    /// Who was a member some time and did not leave.
+    /// Members of some time that did not leave.
     known: BTreeMap<Sid, Member>,
     left: VecDeque<Origin>,
     told: Vec<Sid>,
@@ -80,7 +80,7 @@ impl Roll {
         incarnation <= self.latest
     }
 
-    /// A member, by word of one that knows. Without a secret that may be anybody: what is known stays.
+    /// A member, as another one reports it. Without a secret the reporter may be anybody: what is known stays.
     pub(super) fn know(&mut self, member: &Member) {
         let there = self.known.get(&member.origin.sid);
         if there.is_none_or(|there| self.has_secret && there.origin.incarnation <= member.origin.incarnation) {
@@ -103,7 +103,7 @@ impl Roll {
         }
     }
 
-    /// Somebody by its own word: that a number is another's now is not for it to say.
+    /// A broker, as it reports itself: it cannot take a number that is another's.
     pub(super) fn meet(&mut self, member: &Member) {
         let there = self.known.get(&member.origin.sid);
         if there.is_none_or(|there| there.address == member.address) {
@@ -130,7 +130,7 @@ impl Roll {
         self.known.get(&sid).map(|member| member.origin.incarnation)
     }
 
-    /// Who has that number in the circle.
+    /// The member with that sid in the circle.
     pub(super) fn member(&self, sid: Sid) -> Option<&Member> {
         self.circle.iter().find(|member| member.origin.sid == sid)
     }
@@ -197,7 +197,7 @@ impl Roll {
     }
 }
 
-impl Node {
+impl RingNode {
     /// A neighbour is another than before: what was sent until now tells nothing about the ring.
     pub(super) const fn neighbour_changed(&mut self) {
         self.roll.changed();
@@ -208,12 +208,12 @@ impl Node {
         let fresh_ms = self.settings.timers.roll_ms * FRESH_ROLLS;
         let is_fresh = |(number, at): (u64, Mono)| number >= self.roll.mark && self.now.millis_since(at) <= fresh_ms;
         let is_linked = self.state.next().is_some() && self.previous.conn.is_some();
-        matches!(self.state, State::Alone(None)) || (is_linked && self.roll.returned.is_some_and(is_fresh))
+        matches!(self.state, NodeState::Alone(None)) || (is_linked && self.roll.returned.is_some_and(is_fresh))
     }
 
     /// Whether that life of a broker is in the circle, as far as this node knows.
     pub(in crate::ring) fn is_in_circle(&self, origin: Origin) -> bool {
-        !matches!(self.state, State::Off | State::Alone(_))
+        !matches!(self.state, NodeState::Off | NodeState::Alone(_))
             && self.roll.circle.iter().any(|member| member.origin == origin)
     }
 
@@ -224,7 +224,7 @@ impl Node {
     }
 
     pub(super) fn tick_roll(&mut self, out: &mut Vec<RingEffect>) {
-        if matches!(self.state, State::Alone(None)) {
+        if matches!(self.state, NodeState::Alone(None)) {
             self.roll.whole_at = self.now;
             self.roll.circle = vec![self.settings.me.clone()];
             self.tell_members(out);
@@ -246,7 +246,7 @@ impl Node {
     }
 
     pub(super) fn call_roll(&mut self, out: &mut Vec<RingEffect>) {
-        if self.state.next().is_none() || matches!(self.state, State::Leaving(_)) {
+        if self.state.next().is_none() || matches!(self.state, NodeState::Leaving(_)) {
             self.roll.last_sent = Some(self.now);
             return;
         }
@@ -284,15 +284,29 @@ impl Node {
             self.counters.hop_limit += 1;
             return;
         }
-        // Its sender is not there any more, or its ring is another.
-        if members.iter().any(|member| member.origin.sid == me.origin.sid) {
-            return;
+        if let Some(other) = members.iter().find(|member| member.origin.sid == me.origin.sid) {
+            return self.came_by_namesake(other, out);
         }
-        // Anyone who leaves passes it on and is not counted.
-        if !matches!(self.state, State::Leaving(_)) {
+        // A leaver passes it on and is not counted.
+        if !matches!(self.state, NodeState::Leaving(_)) {
             members.push(me);
         }
         self.pass_on(RingMessage::RollCall { origin, number, round, members }, out);
+    }
+
+    /// A roll call came through another broker with this sid. Usually that was an earlier life, or the sender is gone. But
+    /// healing can close a circle around two brokers with one sid. Each of them stops the roll calls of everyone, so the
+    /// circle is never whole: the one that started later leaves it.
+    fn came_by_namesake(&mut self, other: &Member, out: &mut Vec<RingEffect>) {
+        let me = &self.settings.me;
+        let is_later = (me.origin.incarnation, &me.address) > (other.origin.incarnation, &other.address);
+        let is_linked =
+            matches!(self.state, NodeState::Member(_)) && self.state.next().is_some() && self.previous.conn.is_some();
+        let broken_ms = self.now.millis_since(self.roll.whole_at());
+        if other.address != me.address && is_later && is_linked && broken_ms >= self.settings.timers.wait_ms {
+            out.push(RingEffect::Host(RingHostEffect::Tell(RingNews::Namesake { address: other.address.clone() })));
+            self.be_alone(out);
+        }
     }
 
     fn roll_came_round(&mut self, id: ConnId, number: u64, members: Vec<Member>, out: &mut Vec<RingEffect>) {

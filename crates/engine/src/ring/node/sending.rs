@@ -1,4 +1,4 @@
-//! Whom the node sends to: the next one, and the attempt to have another in its place.
+//! The next member, and the attempt to have another in its place.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use super::heal::LostNext;
 use super::joiners::Joiner;
-use super::states::State;
-use super::{Conn, Node, RingEffect, RingHostEffect, RingNews, RingPeerEffect, Role};
+use super::states::NodeState;
+use super::{Conn, RingEffect, RingHostEffect, RingNews, RingNode, RingPeerEffect, Role};
 
 /// A connection that is being made to have a next one, or another.
 #[derive(Clone, Copy, Debug)]
@@ -24,16 +24,16 @@ impl Attempt {
     }
 }
 
-/// What a member's attempt is for.
+/// The purpose of a member's attempt.
 #[derive(Clone, Debug)]
 pub(super) enum Purpose {
     /// To send to the same one as before.
     Return,
-    /// To send to anyone who comes after a member that has fallen.
+    /// To send to the successor of a member that has fallen.
     Heal,
-    /// To send to a broker that joins between this one and its next. The word is said on the old path afterwards.
+    /// To send to a broker that joins between this one and its next. NEWCONN goes out on the old path afterwards.
     Claim(Box<NewConn>),
-    /// To send to anyone who comes after a member that leaves. The word is said to the leaver afterwards.
+    /// To send to the successor of a member that leaves. The leaver gets this message afterwards.
     Left(Box<RingMessage>),
 }
 
@@ -48,7 +48,7 @@ impl Purpose {
     }
 }
 
-/// What a member has beside its predecessor.
+/// The state of a member beside its predecessor.
 #[derive(Debug)]
 pub(super) struct Membership {
     pub(super) next: Next,
@@ -57,7 +57,7 @@ pub(super) struct Membership {
     pub(super) joiners: VecDeque<Joiner>,
 }
 
-/// Whom a member sends to.
+/// The next member.
 #[derive(Debug)]
 pub(super) enum Next {
     There(ConnId),
@@ -80,8 +80,8 @@ impl Membership {
     }
 }
 
-/// What an attempt that has ended was for.
-enum Ended {
+/// The purpose of an attempt that has ended.
+enum EndedAttempt {
     /// To send to somebody who joins one that is alone.
     Alone,
     /// To become a member.
@@ -89,10 +89,10 @@ enum Ended {
     Member(Purpose),
 }
 
-impl Node {
+impl RingNode {
     /// Whether it may send to another now: it is a member, and not about to do so for somebody who joins or leaves.
     pub(super) const fn may_rewire(&self) -> bool {
-        let State::Member(place) = &self.state else { return false };
+        let NodeState::Member(place) = &self.state else { return false };
         matches!(place.attempt, None | Some((_, Purpose::Return | Purpose::Heal)))
     }
 
@@ -100,7 +100,7 @@ impl Node {
     pub(super) fn try_for(&mut self, address: String, purpose: Purpose, out: &mut Vec<RingEffect>) {
         debug_assert!(self.state.attempt().is_none(), "one attempt at a time");
         let attempt = self.attempt(address, out);
-        if let State::Member(place) = &mut self.state {
+        if let NodeState::Member(place) = &mut self.state {
             place.attempt = Some((attempt, purpose));
         }
     }
@@ -123,18 +123,18 @@ impl Node {
         let sid = peer.origin.sid;
         let is_attempt = self.is_attempt(target);
         let is_meant = !is_attempt || self.is_meant(sid);
-        // Anyone who is not meant is nobody to know: it would be asked next.
+        // A broker that is not meant is not remembered: it would be asked next.
         if is_meant {
             self.roll.meet(&peer);
         }
         if is_attempt {
             self.conns.insert(id, Conn::new(Some(peer), Role::Opening, self.now));
-            let word = self.reached(id, sid);
+            let message = self.reached(id, sid);
             if sid == self.sid() {
                 // One that says my number, or myself.
                 self.attempt_failed(Code::DuplicateSid, None, out);
             } else if is_meant {
-                self.say(id, word, out);
+                self.say(id, message, out);
             } else {
                 self.attempt_failed(Code::WrongSid, None, out);
             }
@@ -146,25 +146,25 @@ impl Node {
         }
     }
 
-    /// The attempt has a connection. Returns the first word on it.
+    /// The attempt has a connection. Returns the first message on it.
     fn reached(&mut self, id: ConnId, sid: Sid) -> RingMessage {
         let timers = self.settings.timers;
         let mut until = self.now.plus_millis(timers.dial_ms);
-        if let State::Joining(joining) = &mut self.state {
+        if let NodeState::Joining(joining) = &mut self.state {
             joining.asked = Some(sid);
-            // Anyone who joins may have to wait for those before it.
+            // A joiner may have to wait for those before it.
             until = until.plus_millis(timers.join_ms * 4);
         }
         if let Some(attempt) = self.state.attempt_mut() {
             (attempt.conn, attempt.until) = (Some(id), until);
         }
         let errand = match &self.state {
-            State::Joining(_) => {
+            NodeState::Joining(_) => {
                 let joiner = self.settings.me.clone();
                 return RingMessage::NewConn(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 });
             }
-            State::Member(Membership { attempt: Some((_, purpose)), .. }) => purpose.errand(),
-            State::Alone(_) | State::Member(_) | State::Leaving(_) | State::Off => Errand::Join,
+            NodeState::Member(Membership { attempt: Some((_, purpose)), .. }) => purpose.errand(),
+            NodeState::Alone(_) | NodeState::Member(_) | NodeState::Leaving(_) | NodeState::Off => Errand::Join,
         };
         RingMessage::RetConn(RetConn::Open { errand })
     }
@@ -187,18 +187,18 @@ impl Node {
         conn.role = Role::Next;
         let next = conn.sid();
         match &mut self.state {
-            State::Alone(_) => self.state = State::Member(Membership::new(id)),
-            State::Joining(joining) => {
+            NodeState::Alone(_) => self.state = NodeState::Member(Membership::new(id)),
+            NodeState::Joining(joining) => {
                 let old = joining.placed(id, self.now);
                 self.close_old(old, out);
             }
-            State::Member(Membership { next: old, attempt, .. }) => {
+            NodeState::Member(Membership { next: old, attempt, .. }) => {
                 let old = old.replace(id);
                 if let Some((_, purpose)) = attempt.take() {
                     self.rewired(old, purpose, next, out);
                 }
             }
-            State::Leaving(_) | State::Off => {}
+            NodeState::Leaving(_) | NodeState::Off => {}
         }
         self.neighbour_changed();
         self.replay(id, &had, out);
@@ -211,11 +211,11 @@ impl Node {
     /// A member sends to another from now on.
     fn rewired(&mut self, old: Option<ConnId>, purpose: Purpose, next: Option<Sid>, out: &mut Vec<RingEffect>) {
         match purpose {
-            Purpose::Claim(mut word) => {
-                word.verdict = Some(JoinVerdict::Claimed);
-                self.retire(old, RingMessage::NewConn(*word), out);
+            Purpose::Claim(mut message) => {
+                message.verdict = Some(JoinVerdict::Claimed);
+                self.retire(old, RingMessage::NewConn(*message), out);
             }
-            Purpose::Left(word) => self.retire(old, *word, out),
+            Purpose::Left(message) => self.retire(old, *message, out),
             Purpose::Return => self.close_old(old, out),
             Purpose::Heal => {
                 self.close_old(old, out);
@@ -227,10 +227,10 @@ impl Node {
         }
     }
 
-    /// The last word on the old path; the other end closes it when it has heard all.
-    fn retire(&mut self, old: Option<ConnId>, word: RingMessage, out: &mut Vec<RingEffect>) {
+    /// The last message on the old path; the other end closes it when it has read all.
+    fn retire(&mut self, old: Option<ConnId>, message: RingMessage, out: &mut Vec<RingEffect>) {
         let Some(old) = old else { return };
-        self.say(old, word, out);
+        self.say(old, message, out);
         if let Some(conn) = self.conns.get_mut(&old) {
             (conn.role, conn.since) = (Role::Retired, self.now);
         }
@@ -267,22 +267,22 @@ impl Node {
             return self.be_off(Some(code), out);
         }
         match ended {
-            Ended::Alone => self.be_alone(out),
-            Ended::Joining => self.not_joined(code, instead, out),
-            Ended::Member(Purpose::Return | Purpose::Heal) => self.not_healed(code, out),
-            Ended::Member(purpose) => self.path_stays(purpose, out),
+            EndedAttempt::Alone => self.be_alone(out),
+            EndedAttempt::Joining => self.not_joined(code, instead, out),
+            EndedAttempt::Member(Purpose::Return | Purpose::Heal) => self.not_healed(code, out),
+            EndedAttempt::Member(purpose) => self.path_stays(purpose, out),
         }
     }
 
     /// Somebody joins or leaves, and cannot be reached, or something else is more important now: the old path is told.
     fn path_stays(&mut self, purpose: Purpose, out: &mut Vec<RingEffect>) {
         match purpose {
-            Purpose::Claim(mut word) => {
-                word.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
-                self.pass_on(RingMessage::NewConn(*word), out);
+            Purpose::Claim(mut message) => {
+                message.verdict = Some(JoinVerdict::Refused(Code::RingBusy));
+                self.pass_on(RingMessage::NewConn(*message), out);
             }
-            Purpose::Left(word) => {
-                if !self.pass_on(*word, out) {
+            Purpose::Left(message) => {
+                if !self.pass_on(*message, out) {
                     self.retry_soon();
                 }
             }
@@ -292,17 +292,19 @@ impl Node {
 
     /// Gives the attempt up for something else.
     pub(super) fn drop_attempt(&mut self, out: &mut Vec<RingEffect>) {
-        if let Some(Ended::Member(purpose)) = self.end_attempt(out) {
+        if let Some(EndedAttempt::Member(purpose)) = self.end_attempt(out) {
             self.path_stays(purpose, out);
         }
     }
 
-    fn end_attempt(&mut self, out: &mut Vec<RingEffect>) -> Option<Ended> {
+    fn end_attempt(&mut self, out: &mut Vec<RingEffect>) -> Option<EndedAttempt> {
         let (attempt, ended) = match &mut self.state {
-            State::Alone(attempt) => (attempt.take()?, Ended::Alone),
-            State::Joining(joining) => (joining.take_attempt()?, Ended::Joining),
-            State::Member(place) => place.attempt.take().map(|(attempt, purpose)| (attempt, Ended::Member(purpose)))?,
-            State::Leaving(_) | State::Off => return None,
+            NodeState::Alone(attempt) => (attempt.take()?, EndedAttempt::Alone),
+            NodeState::Joining(joining) => (joining.take_attempt()?, EndedAttempt::Joining),
+            NodeState::Member(place) => {
+                place.attempt.take().map(|(attempt, purpose)| (attempt, EndedAttempt::Member(purpose)))?
+            }
+            NodeState::Leaving(_) | NodeState::Off => return None,
         };
         match attempt.conn {
             Some(id) => self.close(id, None, out),
@@ -330,7 +332,7 @@ impl Node {
         [self.state.attempt().map(|attempt| attempt.until), retired].into_iter().flatten().min()
     }
 
-    /// Whom it sends to.
+    /// The member it sends to.
     pub(in crate::ring) fn next_peer(&self) -> Option<&Member> {
         self.conns.get(&self.state.next()?)?.peer.as_ref()
     }
@@ -338,8 +340,12 @@ impl Node {
     /// The same, or whom it sent to until that was lost.
     pub(super) fn next_or_lost(&self) -> Option<&Member> {
         match &self.state {
-            State::Member(Membership { next: Next::Lost(lost), .. }) => Some(&lost.member),
-            State::Alone(_) | State::Joining(_) | State::Member(_) | State::Leaving(_) | State::Off => self.next_peer(),
+            NodeState::Member(Membership { next: Next::Lost(lost), .. }) => Some(&lost.member),
+            NodeState::Alone(_)
+            | NodeState::Joining(_)
+            | NodeState::Member(_)
+            | NodeState::Leaving(_)
+            | NodeState::Off => self.next_peer(),
         }
     }
 }

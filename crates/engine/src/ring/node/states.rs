@@ -5,38 +5,42 @@ use turno_proto::model::ConnId;
 use turno_proto::model::ring::RingState::{self, Alone, Joining, Leaving, LinkDown, Member, Off, Rewiring};
 
 use super::sending::{Attempt, Membership, Next};
-use super::{Node, RingEffect, RingHostEffect, RingNews, join, leave};
+use super::{RingEffect, RingHostEffect, RingNews, RingNode, join, leave};
 
-/// What leads from one state to another.
-pub type Why = &'static str;
+/// The cause of a transition.
+pub type TransitionReason = &'static str;
 
 /// Every way there is.
-pub const TRANSITIONS: &[(RingState, RingState, Why)] = &[
+pub const TRANSITIONS: &[(RingState, RingState, TransitionReason)] = &[
     (Alone, Joining, "told to join, or a ring with a lower sid was found"),
-    (Alone, Rewiring, "somebody wants to join"),
-    (Alone, Member, "somebody joined"),
+    (Alone, Rewiring, "a broker asks to join"),
+    (Alone, Member, "a broker joined"),
     (Alone, Off, "told to leave, or all shut down"),
     (Joining, Member, "the predecessor has connected and replayed"),
-    (Joining, Rewiring, "the predecessor has connected, and somebody joins behind"),
-    (Joining, LinkDown, "a neighbour was lost as soon as the place was found"),
-    (Joining, Alone, "nobody can be joined"),
+    (Joining, Rewiring, "the predecessor has connected, and a broker joins behind"),
+    (Joining, LinkDown, "a neighbour was lost as soon as the position was found"),
+    (Joining, Alone, "no member can be joined"),
     (Joining, Leaving, "told to leave"),
     (Joining, Off, "told to leave, refused for good, or all shut down"),
-    (Member, Rewiring, "somebody joins or leaves behind this one"),
+    (Member, Rewiring, "a broker joins or leaves behind this one"),
     (Member, LinkDown, "a neighbour is lost"),
-    (Member, Joining, "the place is another's, or a ring with a lower sid was found"),
-    (Member, Alone, "the only other member left"),
+    (Member, Joining, "another broker has the position, or a ring with a lower sid was found"),
+    (Member, Alone, "the only other member left, or another broker has the same sid"),
     (Member, Leaving, "told to leave"),
     (Member, Off, "all shut down, or fenced off"),
-    (Rewiring, Member, "the new next one has accepted, or could not be reached"),
+    (Rewiring, Member, "the new next member has accepted, or could not be reached"),
     (Rewiring, LinkDown, "a neighbour is lost"),
-    (Rewiring, Joining, "the place is another's, or a ring with a lower sid was found"),
-    (Rewiring, Alone, "the one that wanted to join cannot be reached, or the only other member left"),
+    (Rewiring, Joining, "another broker has the position, or a ring with a lower sid was found"),
+    (
+        Rewiring,
+        Alone,
+        "the joining broker cannot be reached, the only other member left, or another broker has the same sid",
+    ),
     (Rewiring, Leaving, "told to leave"),
     (Rewiring, Off, "all shut down, or fenced off"),
-    (LinkDown, Member, "both neighbours are there again"),
-    (LinkDown, Rewiring, "both neighbours are there again, and somebody joins or leaves behind this one"),
-    (LinkDown, Joining, "nobody came for too long, the ring is over, or the place is another's"),
+    (LinkDown, Member, "both neighbours are back"),
+    (LinkDown, Rewiring, "both neighbours are back, and a broker joins or leaves behind this one"),
+    (LinkDown, Joining, "no neighbour returned in time, the ring has ended, or another broker has the position"),
     (LinkDown, Alone, "the only other member is lost"),
     (LinkDown, Leaving, "told to leave"),
     (LinkDown, Off, "told to leave, all shut down, or fenced off"),
@@ -46,7 +50,7 @@ pub const TRANSITIONS: &[(RingState, RingState, Why)] = &[
 
 /// Where a node is.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum NodeState {
     /// A ring of one, and its attempt to send to somebody who joins.
     Alone(Option<Attempt>),
     /// On its way in.
@@ -59,8 +63,8 @@ pub(super) enum State {
     Off,
 }
 
-impl State {
-    /// Whom it sends to.
+impl NodeState {
+    /// The connection to the next member.
     #[inline]
     pub(super) const fn next(&self) -> Option<ConnId> {
         match self {
@@ -114,7 +118,7 @@ impl State {
     }
 }
 
-impl Node {
+impl RingNode {
     /// The end of every step.
     pub(super) fn settle(&mut self, out: &mut Vec<RingEffect>) {
         let (from, to) = (self.told, self.state.name(self.previous.conn.is_some()));

@@ -1,13 +1,13 @@
-//! What can be seen of the ring.
+//! Views of the ring.
 
 use turno_proto::model::ring::view::{MemberView, RingCounters, RingView};
 use turno_proto::model::ring::{Member, Sid};
 use turno_proto::model::{Moment, Mono, Seconds};
 
-use super::Node;
-use super::states::State;
+use super::RingNode;
+use super::states::NodeState;
 
-impl Node {
+impl RingNode {
     /// Bytes of publications that have not come round.
     pub(in crate::ring) const fn kept_bytes(&self) -> u64 {
         self.publications.kept().1
@@ -18,12 +18,12 @@ impl Node {
         self.settings.links
     }
 
-    /// What it counted.
+    /// The node's counters.
     pub const fn counters(&self) -> &RingCounters {
         &self.counters
     }
 
-    /// Whom it sends to.
+    /// The sid of the next member.
     pub fn next_sid(&self) -> Option<Sid> {
         self.next_peer().map(|peer| peer.origin.sid)
     }
@@ -31,8 +31,8 @@ impl Node {
     /// Where it asks, or will ask, for a place.
     pub fn asks(&self) -> Option<&String> {
         match &self.state {
-            State::Joining(joining) => joining.first_choice(),
-            State::Alone(_) | State::Member(_) | State::Leaving(_) | State::Off => None,
+            NodeState::Joining(joining) => joining.first_choice(),
+            NodeState::Alone(_) | NodeState::Member(_) | NodeState::Leaving(_) | NodeState::Off => None,
         }
     }
 
@@ -41,7 +41,7 @@ impl Node {
         self.since
     }
 
-    /// The ring as this node sees it, but for the moments of a calendar and what is said in words.
+    /// The ring as this node sees it, but for calendar times and texts.
     pub fn view(&self) -> RingView {
         let view = |member: &Member| MemberView {
             sid: member.origin.sid,

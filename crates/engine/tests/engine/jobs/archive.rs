@@ -42,7 +42,7 @@ fn look(job: u64, tasks: Option<Vec<(u32, u32)>>, follow: bool) -> AdminCall {
 /// Tasks that somebody looks at, and attempts that were refused.
 type KeptAnswer = (Vec<(JobId, u32)>, Vec<(JobId, u32, u32)>);
 
-/// Words about the archive.
+/// Calls and answers of the archive.
 impl Farm {
     /// What the archive is asked because of a call that is not answered yet.
     fn asked(&mut self, call: AdminCall) -> (u64, ArchiveCall) {
@@ -145,7 +145,7 @@ fn only_the_worker_of_a_task_may_hand_in_output() {
     // An end counts when it is stored.
     farm.quick = false;
     farm.update(worker, 1, 2, Some(1), false);
-    assert_eq!(farm.kept(output("w", vec![piece(1, 2, 1, 9, "last words")])).1, []);
+    assert_eq!(farm.kept(output("w", vec![piece(1, 2, 1, 9, "last lines")])).1, []);
     farm.flush();
     assert_eq!(farm.kept(output("w", vec![piece(1, 2, 1, 9, "too late")])).1, [(JobId(1), 2, 1)]);
 }

@@ -39,7 +39,7 @@ fn what_cannot_be_cancelled_is_refused() {
     assert_eq!((view.counts, said), (counts(9, 0, 0, 0, 0), vec![]), "none of these is a task of it");
 }
 
-/// Proves S4.56: a running task is cancelled when its worker confirms; its slot comes back with its last word, once.
+/// Proves S4.56: a running task is cancelled when its worker confirms; its slot comes back with its last report, once.
 #[test]
 fn a_running_task_is_cancelled_when_it_is_confirmed() {
     let mut farm = Farm::on_disk();
@@ -108,7 +108,7 @@ fn an_end_that_crosses_a_cancel() {
     }
 }
 
-/// The same while the end is on its way to the disk: the first word counts, and a retry is none any more.
+/// The same while the end is on its way to the disk: the first report counts, and a retry is none any more.
 #[test]
 fn a_cancel_that_crosses_the_disk() {
     for (success, state) in [(true, JobState::Finished), (false, JobState::Cancelled)] {

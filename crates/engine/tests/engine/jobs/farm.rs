@@ -1,4 +1,4 @@
-//! The farm at which the tests of jobs work: an engine, a disk, and words for what workers and admins say.
+//! The harness of the tests of jobs: an engine, a disk, and methods for the messages of workers and admins.
 
 mod workers;
 
@@ -21,7 +21,7 @@ pub(super) const ZERO_UNIX_MS: u64 = 1_700_000_000_000;
 /// Where every run's clock begins.
 const START: Mono = Mono::from_millis(5_000);
 
-/// A word of the engine, without the numbers of offers and cancels.
+/// An effect of the engine, without the numbers of offers and cancels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// Job, task, attempt.

@@ -1,4 +1,4 @@
-//! A disk that refuses: anyone who asked is told, what happened is tried again, and nothing is told that is not stored.
+//! A disk that refuses: callers are told, what happened is tried again, and nothing is told that is not stored.
 
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminCall;
@@ -147,7 +147,7 @@ fn changes_that_cross_each_other() {
     assert_eq!(farm.show(1).counts, counts(0, 1, 0, 0, 2));
 }
 
-/// A record that is owed to the disk is not written once its job is being removed: the job would live again.
+/// A pending record is not written once its job is being removed: the job would live again.
 #[test]
 fn a_removed_job_stays_removed() {
     let mut farm = full();

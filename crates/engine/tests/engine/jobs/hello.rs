@@ -53,7 +53,7 @@ fn a_worker_that_stays_away_loses_its_tasks() {
     let conn = farm.connect();
     assert_eq!(farm.hello(conn, "a", 1, &[(id, 1, Some(1))]), [Said::Cancel(conn, id, 1)], "it is another's now");
     let request = farm.next_request();
-    assert_eq!(farm.update(conn, id, 1, Some(1), true), [Said::Ack(conn, request)], "and its word counts no more");
+    assert_eq!(farm.update(conn, id, 1, Some(1), true), [Said::Ack(conn, request)], "and its report counts no more");
     assert_eq!(farm.show(id).counts, counts(0, 1, 1, 0, 0));
     farm.accept(b);
     assert_eq!(farm.finished(b, id, 1, 2), []);

@@ -73,7 +73,7 @@ fn no_more_run_than_may() {
     assert_eq!(farm.finished(worker, id, 2, 1), [Said::Offer(worker, vec![(id, 3, 1)])]);
 }
 
-/// A task wider than what is free keeps the next hand that can hold it; hands that never can serve others meanwhile.
+/// A task wider than what is free keeps the next job worker that can hold it; smaller ones serve others meanwhile.
 #[test]
 fn a_wide_task_has_its_turn() {
     let mut farm = Farm::in_memory();

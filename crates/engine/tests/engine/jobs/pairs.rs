@@ -1,6 +1,6 @@
 //! One worker over two connections: a foreman's for tasks, a native one for deliveries, and one account of slots.
 
-use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerWord};
+use turno_engine::{CallerMessage, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerMessage};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{WorkerKind, WorkerView};
 use turno_proto::model::{ConnId, Delivery, Payload, Slots};
@@ -43,9 +43,9 @@ fn delivered(said: &[Said]) -> Option<Delivery> {
 
 fn reply(farm: &mut Farm, delivery: Delivery) -> Vec<Said> {
     let mut said =
-        farm.step(Input::worker(NATIVE, delivery, WorkerWord::Reply { more: false, payload: Payload::default() }));
+        farm.step(Input::worker(NATIVE, delivery, WorkerMessage::Reply { more: false, payload: Payload::default() }));
     said.retain(|said| {
-        !matches!(said, Said::Other(Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { .. }, .. })))
+        !matches!(said, Said::Other(Effect::Peer(PeerEffect::Caller { message: CallerMessage::Reply { .. }, .. })))
     });
     said
 }

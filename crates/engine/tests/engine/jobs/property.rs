@@ -12,7 +12,7 @@ use super::property_pair::Pair;
 
 pub(super) const SLOTS: [u16; 4] = [3, 2, 1, 2];
 
-/// What jobs need and job workers have: the last hands have nothing.
+/// Labels of jobs and of job workers: the last job workers have none.
 const LABELS: [&[(&str, &str)]; 3] = [&[], &[("gpu", "yes")], &[("gpu", "yes"), ("pool", "p")]];
 
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub(super) enum Op {
     Rm {
         job: usize,
     },
-    /// The native connection of the first hand comes or goes, is asked something, or replies.
+    /// The native connection of the first job worker comes or goes, is asked something, or replies.
     Pair {
         what: u8,
     },
@@ -186,8 +186,8 @@ impl World {
     }
 
     pub(super) fn hear(&mut self, said: Vec<Said>) {
-        for word in said {
-            match word {
+        for message in said {
+            match message {
                 Said::Offer(conn, tasks) => {
                     let worker = self.worker_of(conn).expect("offers go to who is there");
                     let wanted: u16 = tasks.iter().map(|(job, ..)| self.widths[job]).sum();
@@ -195,7 +195,7 @@ impl World {
                     let fits = self.taken(worker) + beside + wanted <= SLOTS[worker];
                     assert!(
                         fits || self.workers[worker].strained,
-                        "I19: {tasks:?} is more than hand {worker} has room for"
+                        "I19: {tasks:?} is more than job worker {worker} has room for"
                     );
                     assert!(self.workers[worker].offer.is_none(), "one JOB at a time");
                     for (job, task, attempt) in &tasks {
@@ -204,7 +204,7 @@ impl World {
                             "I19: {job}/{task} attempt {attempt} twice"
                         );
                         assert!(!self.settled.contains_key(&(*job, *task)), "I19: {job}/{task} is over");
-                        let has = &self.farm.labels[&format!("hand{worker}")];
+                        let has = &self.farm.labels[&format!("worker{worker}")];
                         let needs = &self.needs[job];
                         assert!(
                             needs.iter().all(|label| has.contains(label)),
@@ -238,8 +238,8 @@ impl World {
                     self.gone.retain(|_, call| *call != seq);
                     self.retrying.retain(|_, call| *call != seq);
                 }
-                word if retried(&word).is_some() => {
-                    let (seq, tasks, _) = retried(&word).expect("just seen");
+                message if retried(&message).is_some() => {
+                    let (seq, tasks, _) = retried(&message).expect("just seen");
                     let again: Vec<(u64, u32)> =
                         self.retrying.extract_if(.., |_, call| *call == seq).map(|(task, _)| task).collect();
                     assert_eq!(tasks as usize, again.len(), "what has ended waits again: {again:?}");
@@ -429,10 +429,10 @@ impl World {
             4 => LABELS[2],
             _ => LABELS.get(2 - worker.min(2)).copied().unwrap_or_default(),
         };
-        self.farm.labels.insert(format!("hand{worker}"), labels(has));
+        self.farm.labels.insert(format!("worker{worker}"), labels(has));
         // Without the attempt it may be taken for another one of the same task.
         self.workers[worker].strained |= lie < 2 || !attempts;
-        let said = self.farm.hello(conn, &format!("hand{worker}"), SLOTS[worker], &listed);
+        let said = self.farm.hello(conn, &format!("worker{worker}"), SLOTS[worker], &listed);
         self.hear(said);
         if fresh && self.workers[worker].conn == Some(conn) {
             for (_, job, task, attempt, success) in std::mem::take(&mut self.workers[worker].untold) {

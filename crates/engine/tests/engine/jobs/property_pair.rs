@@ -1,11 +1,11 @@
-//! In the same world: the first hand has a native connection as well, with deliveries that take from the same slots.
+//! In the same world: the first job worker has a native connection as well, with deliveries that take from the same slots.
 
-use turno_engine::{CallerWord, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerWord};
+use turno_engine::{CallerMessage, Deliver, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerMessage};
 use turno_proto::model::{ConnId, Delivery, Payload, Slots};
 
 use super::property::{SLOTS, World};
 
-/// The native connection of the first hand.
+/// The native connection of the first job worker.
 #[derive(Default)]
 pub(super) struct Pair {
     connections: u32,
@@ -53,7 +53,7 @@ impl World {
             Input::Connected { conn, name: name.clone(), address },
             Input::Ready { conn },
             Input::Open { conn, seq: 1, handle: 0, queue: Pair::queue() },
-            Input::RegisterAs { conn, seq: 2, slots, name, key: "hand0".to_owned() },
+            Input::RegisterAs { conn, seq: 2, slots, name, key: "worker0".to_owned() },
             Input::Consume { conn, seq: 3, handle: 0, exclusive: false },
         ] {
             let said = self.farm.step(input);
@@ -85,12 +85,12 @@ impl World {
         let said = self.farm.step(Input::worker(
             conn,
             delivery,
-            WorkerWord::Reply { more: false, payload: Payload::default() },
+            WorkerMessage::Reply { more: false, payload: Payload::default() },
         ));
         self.hear(said);
     }
 
-    /// A word about messages.
+    /// An effect about messages.
     pub(super) fn hear_of_messages(&mut self, effect: &Effect) {
         match effect {
             Effect::Peer(PeerEffect::Deliver(Deliver { conn, delivery, .. })) => {
@@ -103,8 +103,8 @@ impl World {
             Effect::Peer(PeerEffect::Stop { delivery, .. }) => self.pair.held.retain(|held| held != delivery),
             // It was too slow too often, and gets no more.
             Effect::Peer(PeerEffect::Native { effect: NativeEffect::CancelQueue { .. }, .. })
-            | Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { .. }, .. })
-            | Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { .. }, .. })
+            | Effect::Peer(PeerEffect::Caller { message: CallerMessage::Undelivered { .. }, .. })
+            | Effect::Peer(PeerEffect::Caller { message: CallerMessage::Reply { .. }, .. })
             | Effect::Peer(PeerEffect::Answer { result: Ok(()), .. }) => {}
             other => panic!("{other:?} is not for anyone here"),
         }

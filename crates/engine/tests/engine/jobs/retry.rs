@@ -130,7 +130,7 @@ fn waiters_wait_for_the_next_end() {
     assert!(matches!(&said[..], [Said::Job(_, view)] if view.state == JobState::Finished), "{said:?}");
 }
 
-/// A job ends while a retry of it is on its way to the disk, and both are stored at once: anyone who waited for the end hears
+/// A job ends while a retry of it is on its way to the disk, and both are stored at once: a caller that waited for the end hears
 /// of the end, and what came after it begins.
 #[test]
 fn an_end_that_crosses_a_retry() {
@@ -211,7 +211,7 @@ fn a_retried_task_waits_until_its_worker_has_let_go() {
     }
 }
 
-/// The last word of an attempt before the retry is acknowledged and forgotten.
+/// The last report of an attempt before the retry is acknowledged and forgotten.
 #[test]
 fn a_late_word_is_not_the_next_ones() {
     let mut farm = Farm::on_disk();

@@ -131,7 +131,7 @@ fn losses_are_no_failures() {
     assert_eq!(farm.show(id).state, JobState::Failed);
 }
 
-/// I19: the word of an attempt that is not the running one, or of a worker that has no such task, changes nothing.
+/// I19: the report of an attempt that is not the running one, or of a worker that has no such task, changes nothing.
 #[test]
 fn stale_words_change_nothing() {
     let mut farm = Farm::on_disk();
@@ -158,7 +158,11 @@ fn stale_words_change_nothing() {
     assert_eq!(farm.show(id).counts, counts(0, 2, 0, 0, 0));
     assert_eq!(farm.engine.status().counters.late, 8, "and is counted");
     let request = farm.next_request();
-    assert_eq!(farm.update(a, id, 1, None, true), [Said::Ack(a, request)], "an old peer's word is of what it runs");
+    assert_eq!(
+        farm.update(a, id, 1, None, true),
+        [Said::Ack(a, request)],
+        "an old peer's report is about its running attempt"
+    );
     assert_eq!(farm.show(id).counts, counts(0, 1, 1, 0, 0));
 }
 

@@ -1,6 +1,6 @@
 //! One message over one link or more: to the far worker and back.
 
-use turno_engine::{CallerWord, Effect, Input, LinkEffect, NativeEffect, Neighbour, PeerEffect, WorkerWord};
+use turno_engine::{CallerMessage, Effect, Input, LinkEffect, NativeEffect, Neighbour, PeerEffect, WorkerMessage};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::view::LinkView;
 use turno_proto::model::{Code, limits};
@@ -10,22 +10,22 @@ use crate::seen::body;
 
 /// What a caller heard last.
 fn answers(net: &mut Net, caller: Place) -> Vec<String> {
-    let word = |effect: Effect| match effect {
-        Effect::Peer(PeerEffect::Caller { word: CallerWord::Reply { more, payload }, .. }) => {
+    let message = |effect: Effect| match effect {
+        Effect::Peer(PeerEffect::Caller { message: CallerMessage::Reply { more, payload }, .. }) => {
             format!("{}{}", if more { "more " } else { "" }, text_of(&payload))
         }
-        Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { code, payload }, .. }) => {
+        Effect::Peer(PeerEffect::Caller { message: CallerMessage::Undelivered { code, payload }, .. }) => {
             format!("{code} {}", text_of(&payload)).trim().to_owned()
         }
-        Effect::Peer(PeerEffect::Caller { word: CallerWord::Progress { payload }, .. }) => {
+        Effect::Peer(PeerEffect::Caller { message: CallerMessage::Progress { payload }, .. }) => {
             format!("progress {}", text_of(&payload))
         }
-        Effect::Peer(PeerEffect::Caller { word: CallerWord::Delivered, .. }) => "delivered".to_owned(),
+        Effect::Peer(PeerEffect::Caller { message: CallerMessage::Delivered, .. }) => "delivered".to_owned(),
         Effect::Peer(PeerEffect::Native { effect: NativeEffect::Stored { .. }, .. }) => "stored".to_owned(),
         Effect::Peer(PeerEffect::Closing { .. }) => "closing".to_owned(),
         other => panic!("{other:?}"),
     };
-    net.heard_by(caller).into_iter().map(word).collect()
+    net.heard_by(caller).into_iter().map(message).collect()
 }
 
 fn links(net: &mut Net, broker: usize) -> Vec<LinkView> {
@@ -138,7 +138,7 @@ fn a_stream_comes_back_in_pieces_and_a_cancel_goes_there() {
     let given = net.take("stream");
     net.reply(&given, "a", true);
     let (conn, delivery) = (worker.conn, given.delivery);
-    net.put(2, Input::worker(conn, delivery, WorkerWord::Progress { payload: body("half") }));
+    net.put(2, Input::worker(conn, delivery, WorkerMessage::Progress { payload: body("half") }));
     net.reply(&given, "b", false);
     net.settle();
     assert_eq!(answers(&mut net, caller), ["more a", "progress half", "b"]);
@@ -181,7 +181,7 @@ fn attempts_are_counted_by_the_owner() {
         let given = net.take("bad");
         assert_eq!(given.attempt, attempt);
         let (conn, delivery) = (given.worker.conn, given.delivery);
-        net.put(1, Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body("no") }));
+        net.put(1, Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body("no") }));
     }
     net.settle();
     assert!(net.given.is_empty());
@@ -194,26 +194,29 @@ fn attempts_are_counted_by_the_owner() {
     }
 }
 
-/// A permanent failure is one attempt, wherever it happened; an ack ends a send.
+/// A permanent failure is one attempt, wherever it happened; an ack ends a send, and so does a reply, which nobody waits for.
 #[test]
 fn acks_and_permanent_failures_reach_the_owner() {
     let mut net = chain(3);
-    net.worker(2, "q", 2);
+    net.worker(2, "q", 3);
     let sender = net.client(0, "q");
     net.settle();
     net.send(sender, "good", |_| {});
+    net.send(sender, "answered", |_| {});
     net.send(sender, "hopeless", |_| {});
     net.settle();
     let given = net.take("good");
     net.ack(&given);
+    let given = net.take("answered");
+    net.reply(&given, "well", false);
     let given = net.take("hopeless");
     let (conn, delivery) = (given.worker.conn, given.delivery);
-    net.put(2, Input::worker(conn, delivery, WorkerWord::Fail { permanent: true, payload: body("never") }));
+    net.put(2, Input::worker(conn, delivery, WorkerMessage::Fail { permanent: true, payload: body("never") }));
     net.settle();
     assert!(net.given.is_empty());
     let status = net.engines[0].status();
     assert_eq!((status.ready, status.in_flight, status.dead), (0, 0, 1));
-    assert_eq!((status.counters.acked, status.counters.failed), (1, 1));
+    assert_eq!((status.counters.acked, status.counters.failed), (2, 1));
 }
 
 /// A lost link costs a send no attempt: it goes elsewhere. Requests are told, and the other end stops.
@@ -377,7 +380,7 @@ fn a_liar_is_left_alone() {
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let offers =
         vec![Offer { queue: "q".into(), held: u32::MAX, rooms: vec![Room { path, free: u32::MAX, token: None }] }];
-    let offer = Input::Link { conn, word: Box::new(LinkMessage::Offers(offers)) };
+    let offer = Input::Link { conn, message: Box::new(LinkMessage::Offers(offers)) };
     net.put(0, offer.clone());
     net.send(caller, "m", |_| {});
     let mut crossings = 0;
@@ -387,9 +390,11 @@ fn a_liar_is_left_alone() {
         for effect in net.heard_by(place) {
             if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Forward(forward), .. }) = effect {
                 crossings += 1;
-                let word =
-                    RemoteMessage::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
-                net.put(0, Input::Far { conn, seq: forward.seq, word });
+                let message = RemoteMessage::Caller(CallerMessage::Undelivered {
+                    code: Code::NoRoom,
+                    payload: Payload::default(),
+                });
+                net.put(0, Input::Far { conn, seq: forward.seq, message });
                 net.put(0, offer.clone());
             }
         }

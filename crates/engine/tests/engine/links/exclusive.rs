@@ -104,7 +104,7 @@ fn of_two_that_ask_at_once_one_gets_it() {
     assert_eq!(both.iter().filter(|granted| **granted).count(), 1, "{both:?}");
 }
 
-/// Tokens rise anyone who has the queue next; who waits where it was comes first, others a second later.
+/// Tokens rise with each holder; standbys at the old holder's broker come first, others a second later.
 #[test]
 fn those_who_wait_at_the_same_broker_come_first() {
     let mut net = chain(2);
@@ -202,10 +202,10 @@ fn a_home_that_is_silent_is_not_waited_for_long() {
         matches!(heard[..], [Effect::Peer(PeerEffect::Native { effect: NativeEffect::QueueFull { .. }, .. })]),
         "{heard:?}"
     );
-    // Its word comes after all, and is nobody's.
+    // Its answer comes after all, and nobody waits for it.
     net.settle();
     assert_eq!(net.heard_by(place), []);
-    // It leaves before home's word comes: nobody has the queue.
+    // It leaves before home's answer comes: nobody has the queue.
     net.settle_for(3_000);
     net.put(1, Input::Consume { conn: place.conn, seq, handle: 0, exclusive: true });
     net.put(1, Input::CancelQueue { conn: place.conn, seq, handle: 0 });
@@ -298,7 +298,7 @@ fn neighbours_hear_of_a_token_alone() {
     );
 }
 
-/// A worker that deregisters does not want the queue any more that it asked home for, also if it registers again before home's word
+/// A worker that deregisters does not want the queue any more that it asked home for, also if it registers again before home's answer
 /// comes.
 #[test]
 fn who_registers_again_has_not_asked() {

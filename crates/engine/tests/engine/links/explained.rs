@@ -78,7 +78,7 @@ fn brokers_without_a_name_are_told_by_their_ids() {
     );
     let path = Path::new(vec![Net::id(9)]).unwrap();
     let presence = Presence { path, name: "b9".to_owned(), neighbours: Vec::new(), listens: false, ring: None };
-    net.put(0, Input::Link { conn, word: Box::new(LinkMessage::Presence(vec![presence])) });
+    net.put(0, Input::Link { conn, message: Box::new(LinkMessage::Presence(vec![presence])) });
     net.put(0, Input::Open { conn, seq: 1, handle: 0, queue: "q".parse().unwrap() });
     let id: MessageId = "00000000006b00000000002a00000007".parse().unwrap();
     let forward = Forward {

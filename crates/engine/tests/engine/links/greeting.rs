@@ -84,7 +84,7 @@ fn two_that_dial_each_other_have_one_link() {
             net.settle_for(100_000);
             assert_eq!(net.links(), 1);
         }
-        // Once it is lost, anyone who is first again has it.
+        // Once it is lost, the first to dial again has it.
         net.unlink(0, 1);
         net.settle_for(3_000);
         assert_eq!(net.links(), 1);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Broadcast, BroadcastAnswer, CallerWord, Effect, Event, Input, PeerEffect};
+use turno_engine::{Broadcast, BroadcastAnswer, CallerMessage, Effect, Event, Input, PeerEffect};
 use turno_proto::model::BroadcastEnd;
 
 use super::net::{Net, Place, text_of};
@@ -89,7 +89,7 @@ fn a_broadcast_reaches_everyone_once() {
         let mut numbers: Vec<u64> = Vec::new();
         for effect in &heard[..heard.len() - 1] {
             let Effect::Peer(PeerEffect::Caller {
-                word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker, payload, .. }),
+                message: CallerMessage::BroadcastAnswer(BroadcastAnswer { worker, payload, .. }),
                 ..
             }) = effect
             else {
@@ -101,7 +101,8 @@ fn a_broadcast_reaches_everyone_once() {
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), 10, "{shape}: each has a number of its own");
-        let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+        let Some(Effect::Peer(PeerEffect::Caller { message: CallerMessage::BroadcastEnd(end), .. })) = heard.last()
+        else {
             panic!("{shape}: {heard:?}")
         };
         let expected = BroadcastEnd { consumers: 10, answered: 10, ..BroadcastEnd::default() };
@@ -125,7 +126,8 @@ fn broadcasts_end_across_links_as_they_do_here() {
             net.put(0, Input::Broadcast { conn: caller.conn, broadcast });
             net.settle_for(2_000);
             let heard = net.heard_by(caller);
-            let [Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })] = &heard[..] else {
+            let [Effect::Peer(PeerEffect::Caller { message: CallerMessage::BroadcastEnd(end), .. })] = &heard[..]
+            else {
                 panic!("{shape}: {heard:?}")
             };
             let expired = if no_reply { 0 } else { 3 };
@@ -154,7 +156,7 @@ fn a_broadcast_ends_though_a_link_is_lost() {
     net.reply(&near, "here", false);
     net.settle();
     let heard = net.heard_by(caller);
-    let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+    let Some(Effect::Peer(PeerEffect::Caller { message: CallerMessage::BroadcastEnd(end), .. })) = heard.last() else {
         panic!("{heard:?}")
     };
     assert_eq!((end.consumers, end.answered, end.left), (2, 1, 1));
@@ -230,13 +232,13 @@ fn a_liar_about_its_consumers_is_not_believed() {
     net.lie_about_consumers(u32::MAX);
     net.settle();
     let heard = net.heard_by(caller);
-    let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+    let Some(Effect::Peer(PeerEffect::Caller { message: CallerMessage::BroadcastEnd(end), .. })) = heard.last() else {
         panic!("{heard:?}")
     };
     assert_eq!((end.consumers, end.left), (1, 1));
 }
 
-/// Of two ways to the same workers a neighbour is told the shorter one: anyone who has another way as long as the longer one takes the
+/// Of two ways to the same workers a neighbour is told the shorter one: a neighbour with another way as long as the longer one takes the
 /// shorter all the same.
 #[test]
 fn the_shorter_of_two_ways_is_told() {

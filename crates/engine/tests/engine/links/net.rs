@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use turno_engine::{
-    BroadcastAnswer, CallerWord, Deliver, DiskEffect, Effect, Engine, Event, Input, LinkEffect, LinkMessage,
-    NativeEffect, Neighbour, Outgoing, PeerEffect, Persist, RemoteMessage, Settings, WorkerWord,
+    BroadcastAnswer, CallerMessage, Deliver, DiskEffect, Effect, Engine, Event, Input, LinkEffect, LinkMessage,
+    NativeEffect, Neighbour, Outgoing, PeerEffect, Persist, RemoteMessage, Settings, WorkerMessage,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
@@ -214,20 +214,20 @@ impl Net {
         }
     }
 
-    /// The broadcast that is on its way to the second broker ends with that many consumers, by its word.
+    /// The broadcast that is on its way to the second broker ends with that many consumers, as it reports.
     pub(crate) fn lie_about_consumers(&mut self, consumers: u32) {
         let wire = self.wires.iter_mut().find(|wire| wire.to.broker == 1).expect("there is a link");
-        let is_broadcast = |effect: &Effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) if matches!(**word, LinkMessage::Broadcast(_)));
+        let is_broadcast = |effect: &Effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Message(message), .. }) if matches!(**message, LinkMessage::Broadcast(_)));
         let at = wire.on_its_way.iter().position(is_broadcast).expect("it is on its way");
-        let (Some(Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. })), from) =
+        let (Some(Effect::Peer(PeerEffect::Link { effect: LinkEffect::Message(message), .. })), from) =
             (wire.on_its_way.remove(at), wire.from)
         else {
             return;
         };
-        let LinkMessage::Broadcast(broadcast) = *word else { return };
+        let LinkMessage::Broadcast(broadcast) = *message else { return };
         let end = Box::new(BroadcastEnd { consumers, answered: consumers, ..BroadcastEnd::default() });
-        let word = RemoteMessage::Caller(CallerWord::BroadcastEnd(end));
-        self.put(from.broker, Input::Far { conn: from.conn, seq: broadcast.seq, word });
+        let message = RemoteMessage::Caller(CallerMessage::BroadcastEnd(end));
+        self.put(from.broker, Input::Far { conn: from.conn, seq: broadcast.seq, message });
     }
 
     /// The link between two brokers breaks.
@@ -255,7 +255,7 @@ impl Net {
         self.wires.len() / 2
     }
 
-    /// The next word on one of the wires arrives.
+    /// The next message on one of the wires arrives.
     pub(crate) fn step(&mut self, number: usize) -> bool {
         let busy: Vec<usize> = (0..self.wires.len()).filter(|at| !self.wires[*at].on_its_way.is_empty()).collect();
         let Some(at) = busy.get(number % busy.len().max(1)) else { return false };
@@ -265,8 +265,8 @@ impl Net {
         if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Forward(forward), .. }) = &effect {
             self.crossed.push((from.broker, to.broker, text_of(&forward.payload), forward.path.len()));
         }
-        if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) = &effect {
-            self.event_crossings += usize::from(matches!(**word, LinkMessage::Event(_)));
+        if let Effect::Peer(PeerEffect::Link { effect: LinkEffect::Message(message), .. }) = &effect {
+            self.event_crossings += usize::from(matches!(**message, LinkMessage::Event(_)));
         }
         if let Some(input) = heard_as(to.conn, effect) {
             self.put(to.broker, input);
@@ -330,7 +330,7 @@ impl Net {
         seq
     }
 
-    /// Takes the delivery of that text from anyone who has it.
+    /// Takes the delivery of that text from its holder.
     pub(crate) fn take(&mut self, text: &str) -> Given {
         let at = self.given.iter().position(|given| given.text == text);
         self.given.remove(at.unwrap_or_else(|| panic!("nobody has {text}: {:?}", self.given)))
@@ -338,12 +338,15 @@ impl Net {
 
     pub(crate) fn reply(&mut self, given: &Given, text: &str, more: bool) {
         let (conn, delivery) = (given.worker.conn, given.delivery);
-        self.put(given.worker.broker, Input::worker(conn, delivery, WorkerWord::Reply { more, payload: body(text) }));
+        self.put(
+            given.worker.broker,
+            Input::worker(conn, delivery, WorkerMessage::Reply { more, payload: body(text) }),
+        );
     }
 
     pub(crate) fn ack(&mut self, given: &Given) {
         let (conn, delivery) = (given.worker.conn, given.delivery);
-        self.put(given.worker.broker, Input::worker(conn, delivery, WorkerWord::Ack));
+        self.put(given.worker.broker, Input::worker(conn, delivery, WorkerMessage::Ack));
     }
 
     /// What somebody heard since the last time.
@@ -374,7 +377,7 @@ impl Net {
 
 /// What the other end of a link hears of an effect.
 fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
-    let far = |seq, word| Some(Input::Far { conn, seq, word });
+    let far = |seq, message| Some(Input::Far { conn, seq, message });
     match effect {
         Effect::Peer(PeerEffect::Link { effect: LinkEffect::Forward(forward), .. }) => {
             Some(Input::Forwarded { conn, forward })
@@ -382,7 +385,9 @@ fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
         Effect::Peer(PeerEffect::Link { effect: LinkEffect::Open { handle, queue }, .. }) => {
             Some(Input::Open { conn, seq: 0, handle, queue })
         }
-        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) => Some(Input::Link { conn, word }),
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Message(message), .. }) => {
+            Some(Input::Link { conn, message })
+        }
         Effect::Peer(PeerEffect::Stop { delivery, reason, .. }) => {
             Some(Input::FarCancel { conn, seq: delivery.stamp, reason })
         }
@@ -391,28 +396,34 @@ fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
         Effect::Peer(PeerEffect::Link { effect: LinkEffect::Fail { seq, permanent, payload }, .. }) => {
             far(seq, RemoteMessage::Fail { permanent, payload })
         }
-        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Reply { more, payload }, .. }) => {
-            far(seq, RemoteMessage::Caller(CallerWord::Reply { more, payload }))
+        Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Reply { more, payload }, .. }) => {
+            far(seq, RemoteMessage::Caller(CallerMessage::Reply { more, payload }))
         }
-        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Progress { payload }, .. }) => {
-            far(seq, RemoteMessage::Caller(CallerWord::Progress { payload }))
+        Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Progress { payload }, .. }) => {
+            far(seq, RemoteMessage::Caller(CallerMessage::Progress { payload }))
         }
-        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Delivered, .. }) => {
-            far(seq, RemoteMessage::Caller(CallerWord::Delivered))
+        Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Delivered, .. }) => {
+            far(seq, RemoteMessage::Caller(CallerMessage::Delivered))
         }
-        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { code, payload }, .. }) => {
-            far(seq, RemoteMessage::Caller(CallerWord::Undelivered { code, payload }))
+        Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Undelivered { code, payload }, .. }) => {
+            far(seq, RemoteMessage::Caller(CallerMessage::Undelivered { code, payload }))
         }
         Effect::Peer(PeerEffect::Caller {
             seq,
-            word: CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload }),
+            message: CallerMessage::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload }),
             ..
         }) => far(
             seq,
-            RemoteMessage::Caller(CallerWord::BroadcastAnswer(BroadcastAnswer { worker, name, more, failed, payload })),
+            RemoteMessage::Caller(CallerMessage::BroadcastAnswer(BroadcastAnswer {
+                worker,
+                name,
+                more,
+                failed,
+                payload,
+            })),
         ),
-        Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::BroadcastEnd(end), .. }) => {
-            far(seq, RemoteMessage::Caller(CallerWord::BroadcastEnd(end)))
+        Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::BroadcastEnd(end), .. }) => {
+            far(seq, RemoteMessage::Caller(CallerMessage::BroadcastEnd(end)))
         }
         Effect::Peer(PeerEffect::Answer { result: Ok(()), .. })
         | Effect::Peer(PeerEffect::Answer { result: Err(_), .. }) => None,

@@ -1,6 +1,6 @@
-//! What crosses a link and does not come to a worker: anyone who asked hears of it all the same.
+//! What crosses a link and does not come to a worker: its caller hears of it all the same.
 
-use turno_engine::{Broadcast, CallerWord, Effect, Input, Outgoing, PeerEffect, WorkerWord};
+use turno_engine::{Broadcast, CallerMessage, Effect, Input, Outgoing, PeerEffect, WorkerMessage};
 use turno_proto::model::Code;
 
 use super::net::{Net, Place};
@@ -34,7 +34,10 @@ fn a_no_reply_that_finds_no_room_waits_at_its_owner() {
     net.reply(&near, "done", false);
     net.settle_for(1_000);
     assert_eq!(net.take("far").worker, worker);
-    assert!(matches!(net.heard_by(caller)[..], [Effect::Peer(PeerEffect::Caller { word: CallerWord::Delivered, .. })]));
+    assert!(matches!(
+        net.heard_by(caller)[..],
+        [Effect::Peer(PeerEffect::Caller { message: CallerMessage::Delivered, .. })]
+    ));
 }
 
 /// I13: a link is lost with a no-reply request on it: nobody knows whether it was written, and its caller is told so.
@@ -48,7 +51,7 @@ fn a_no_reply_is_lost_with_its_link_and_its_caller_hears_of_it() {
     net.unlink(0, 1);
     assert!(matches!(
         net.heard_by(caller)[..],
-        [Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { code: Code::WorkerLost, .. }, .. })]
+        [Effect::Peer(PeerEffect::Caller { message: CallerMessage::Undelivered { code: Code::WorkerLost, .. }, .. })]
     ));
 }
 
@@ -66,7 +69,7 @@ fn a_no_reply_that_is_on_its_way_has_a_deadline() {
     net.tick(1);
     assert!(matches!(
         net.heard_by(caller)[..],
-        [Effect::Peer(PeerEffect::Caller { word: CallerWord::Undelivered { code: Code::TimedOut, .. }, .. })]
+        [Effect::Peer(PeerEffect::Caller { message: CallerMessage::Undelivered { code: Code::TimedOut, .. }, .. })]
     ));
     assert!(net.crossed.is_empty(), "it has not arrived");
     // It was on its way, not in the backlog of its owner. When it arrives its caller has been told, and hears no more.
@@ -94,7 +97,7 @@ fn the_end_of_a_broadcast_counts_who_answered_before_a_link_was_lost() {
     net.settle();
     net.unlink(0, 1);
     let heard = net.heard_by(caller);
-    let Some(Effect::Peer(PeerEffect::Caller { word: CallerWord::BroadcastEnd(end), .. })) = heard.last() else {
+    let Some(Effect::Peer(PeerEffect::Caller { message: CallerMessage::BroadcastEnd(end), .. })) = heard.last() else {
         panic!("{heard:?}")
     };
     assert_eq!((end.consumers, end.answered, end.failed, end.expired, end.left), (3, 1, 1, 0, 1));
@@ -105,6 +108,6 @@ fn fail_next(net: &mut Net) {
     let (conn, delivery) = (given.worker.conn, given.delivery);
     net.put(
         given.worker.broker,
-        Input::worker(conn, delivery, WorkerWord::Fail { permanent: false, payload: body("no") }),
+        Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body("no") }),
     );
 }

@@ -1,10 +1,10 @@
-//! Many brokers, links that come and go, words that arrive in any order between links: every request ends once, every send
+//! Many brokers, links that come and go, messages that arrive in any order between links: every request ends once, every send
 //! is done or waits at one broker, and when it is quiet nobody waits beside a free slot anywhere.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turno_engine::{CallerWord, Effect, Input, PeerEffect, WorkerWord};
+use turno_engine::{CallerMessage, Effect, Input, PeerEffect, WorkerMessage};
 
 use super::net::{Net, Place};
 use crate::seen::body;
@@ -65,8 +65,8 @@ impl Book {
     fn hear(&mut self, net: &mut Net) {
         for (place, effect) in std::mem::take(&mut net.heard) {
             let ended = match effect {
-                Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Reply { more: false, .. }, .. })
-                | Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { .. }, .. }) => Some(seq),
+                Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Reply { more: false, .. }, .. })
+                | Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Undelivered { .. }, .. }) => Some(seq),
                 _ => None,
             };
             if let Some(seq) = ended.filter(|seq| self.asked.contains(&(place, *seq))) {
@@ -130,7 +130,7 @@ fn play(net: &mut Net, book: &mut Book, op: Op) {
                 let (conn, delivery) = (given.worker.conn, given.delivery);
                 net.put(
                     given.worker.broker,
-                    Input::worker(conn, delivery, WorkerWord::Fail { permanent, payload: body("no") }),
+                    Input::worker(conn, delivery, WorkerMessage::Fail { permanent, payload: body("no") }),
                 );
             }
         }

@@ -1,12 +1,12 @@
 //! Room that comes to be here or there while something waits: it is used, and neighbours hear of it.
 
-use turno_engine::{CallerWord, Engine, Input, LinkMessage, Neighbour, RemoteMessage, Settings};
+use turno_engine::{CallerMessage, Engine, Input, LinkMessage, Neighbour, RemoteMessage, Settings};
 use turno_proto::model::link::{Offer, Path, Room};
 use turno_proto::model::{Code, Payload, Slots, limits};
 
 use super::net::{Net, Place};
 
-/// The neighbour, whose words the test says.
+/// The neighbour, whose messages the test makes up.
 const OTHER: usize = 7;
 
 /// I11: a costly head that crosses while one worker is fed lets go of what waited behind it, also at other workers.
@@ -24,12 +24,13 @@ fn what_waits_behind_a_costly_head_goes_to_everyone_who_has_room() {
     );
     let path = Path::default().then(broker).expect("one broker is no long way");
     let offer = Offer { queue: "q".to_owned(), held: 0, rooms: vec![Room { path, free: 4, token: None }] };
-    net.put(0, Input::Link { conn, word: Box::new(LinkMessage::Offers(vec![offer])) });
+    net.put(0, Input::Link { conn, message: Box::new(LinkMessage::Offers(vec![offer])) });
     // It comes back until the link is left alone for a while, and so it waits before the others.
     net.ask(caller, "costly", |message| message.cost = Some(3));
     for seq in 1..=limits::RETURNS_MAX {
-        let word = RemoteMessage::Caller(CallerWord::Undelivered { code: Code::NoRoom, payload: Payload::default() });
-        net.put(0, Input::Far { conn, seq, word });
+        let message =
+            RemoteMessage::Caller(CallerMessage::Undelivered { code: Code::NoRoom, payload: Payload::default() });
+        net.put(0, Input::Far { conn, seq, message });
     }
     net.request(caller, "a");
     net.request(caller, "b");

@@ -1,7 +1,7 @@
 //! What crossed is given up by its owner: the far worker hears why.
 
 use turno_engine::{
-    Broadcast, CallerWord, Effect, Engine, Forward, ForwardBroadcast, Input, LinkMessage, NativeEffect, Neighbour,
+    Broadcast, CallerMessage, Effect, Engine, Forward, ForwardBroadcast, Input, LinkMessage, NativeEffect, Neighbour,
     PeerEffect, Settings,
 };
 use turno_proto::model::link::{ForwardWants, Path};
@@ -10,7 +10,7 @@ use turno_proto::model::{Code, MessageId};
 use super::net::{Net, Place};
 use crate::seen::body;
 
-/// The neighbour, whose words the test says.
+/// The neighbour, whose messages the test makes up.
 const OTHER: usize = 7;
 
 /// A broker gets one worker, and the end of a link.
@@ -63,7 +63,9 @@ fn undelivered(net: &mut Net, link: Place) -> Vec<(u32, Code)> {
     let heard = net.heard_by(link).into_iter();
     heard
         .filter_map(|effect| {
-            if let Effect::Peer(PeerEffect::Caller { seq, word: CallerWord::Undelivered { code, .. }, .. }) = effect {
+            if let Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Undelivered { code, .. }, .. }) =
+                effect
+            {
                 Some((seq, code))
             } else {
                 None
@@ -111,7 +113,7 @@ fn a_far_worker_hears_the_reason() {
             path: path(),
             payload: body("all"),
         };
-        net.put(0, Input::Link { conn, word: Box::new(LinkMessage::Broadcast(broadcast)) });
+        net.put(0, Input::Link { conn, message: Box::new(LinkMessage::Broadcast(broadcast)) });
         net.take("all");
         net.put(0, Input::FarCancel { conn, seq: 6, reason: said });
         assert_eq!(stopped(&mut net, worker), [heard], "a broadcast, {said}");
@@ -161,7 +163,7 @@ fn an_expiry_that_its_owner_noticed_counts() {
             let given = net.take("x");
             net.tick(after_ms);
             net.put(0, Input::FarCancel { conn, seq, reason: Code::TimedOut });
-            // The slot comes back; that word is too late to clear the worker.
+            // The slot comes back; that settlement is too late to clear the worker.
             net.ack(&given);
         }
         let heard = net.heard_by(worker);

@@ -1,13 +1,13 @@
 //! Neighbours that are lost.
 
-use turno_engine::ring::{RetConn, RingMessage};
+use turno_engine::ring::{RetConn, RingMessage, RingNews};
 use turno_proto::model::ring::{Errand, Fallen, RingState, Sid};
 
 use super::net::Net;
 
 /// The calls that went round, by their caller.
 fn calls(net: &Net) -> Vec<(u16, Fallen)> {
-    let calls = net.said.iter().filter_map(|(from, _, word)| match word {
+    let calls = net.said.iter().filter_map(|(from, _, message)| match message {
         RingMessage::RetConn(RetConn::Call { caller, content, hops: 0 }) if caller.origin.sid.get() == *from => {
             Some((*from, *content))
         }
@@ -17,7 +17,7 @@ fn calls(net: &Net) -> Vec<(u16, Fallen)> {
 }
 
 fn openings(net: &Net) -> Vec<(u16, u16, Errand)> {
-    let openings = net.said.iter().filter_map(|(from, to, word)| match word {
+    let openings = net.said.iter().filter_map(|(from, to, message)| match message {
         RingMessage::RetConn(RetConn::Open { errand }) => Some((*from, *to, *errand)),
         _ => None,
     });
@@ -39,7 +39,7 @@ fn a_lost_connection_comes_back() {
     assert_eq!((net.got(2), net.got(3)), (vec!["meanwhile"], vec!["meanwhile"]));
 }
 
-/// Proves S3.18, S3.21, S3.22 and S3.24: after 5 s the successor calls for anyone who sent to the fallen, and that one comes. What
+/// Proves S3.18, S3.21, S3.22 and S3.24: after 5 s the successor calls for the member that sent to the fallen, and that one comes. What
 /// the fallen had not passed on is sent again.
 #[test]
 fn one_falls() {
@@ -61,7 +61,7 @@ fn one_falls() {
     assert_eq!(net.view(1).not_round, 0);
 }
 
-/// Proves S3.22 and S3.24: two in a row have fallen, and anyone who has nobody to send to is meant.
+/// Proves S3.22 and S3.24: two in a row have fallen, and a member that has nobody to send to is meant.
 #[test]
 fn two_in_a_row_fall() {
     let mut net = Net::ring(&[1, 2, 3, 4, 5]);
@@ -91,7 +91,7 @@ fn any_two_fall() {
     }
 }
 
-/// Proves S3.20: anyone who nobody comes to for 10 s joins again.
+/// Proves S3.20: a member without a predecessor for 10 s joins again.
 #[test]
 fn nobody_comes() {
     let mut net = Net::ring(&[1, 2, 3]);
@@ -147,7 +147,7 @@ fn called_fallen_and_alive() {
     assert!(
         !net.said
             .iter()
-            .any(|(from, _, word)| *from == 2 && matches!(word, RingMessage::RetConn(RetConn::Call { .. })))
+            .any(|(from, _, message)| *from == 2 && matches!(message, RingMessage::RetConn(RetConn::Call { .. })))
     );
     net.until_whole(&[1, 2, 3], 3_000);
 }
@@ -174,4 +174,37 @@ fn a_restarted_next_one_closes_the_circle() {
     net.kill(4);
     net.start(4, Some(1));
     net.until_whole(&[1, 4], 15_000);
+}
+
+/// Proves I17: healing closed the circle around two brokers with one sid. The one that started later leaves it, and the
+/// others are a ring.
+#[test]
+fn two_brokers_with_one_sid_do_not_stay_in_one_circle() {
+    // With a secret the earlier one would be fenced off.
+    let mut net = Net::ring_with(&[1, 2, 3], |settings| settings.has_secret = false);
+    net.start(5, None);
+    net.start(6, Some(5));
+    net.run(500);
+    net.start_at(9, 3, Some(5));
+    net.run(3_000);
+    assert_eq!((net.view(3).whole, net.view(9).whole), (true, true));
+    for (from, to) in [(3, 1), (9, 5)] {
+        net.drop_link(from, to);
+    }
+    net.run(6);
+    for (to, caller) in [(3, 5), (9, 1)] {
+        let call = RetConn::Call { caller: net.member(caller), content: Fallen::Gap, hops: 0 };
+        net.slip(to, RingMessage::RetConn(call));
+    }
+    net.run(1_000);
+    let next = |number| net.view(number).next.map(Sid::get);
+    let wired = [1, 2, 3, 5, 6, 9].map(next);
+    assert_eq!(wired, [Some(2), Some(3), Some(5), Some(6), Some(3), Some(1)], "one circle of six");
+    net.until_whole(&[1, 2, 3, 5, 6], 20_000);
+    assert_eq!(net.state(9), RingState::Alone);
+    let left: Vec<_> = net.news.iter().filter(|(_, news)| matches!(news, RingNews::Namesake { .. })).collect();
+    assert_eq!(left, [&(9, RingNews::Namesake { address: "host:3".to_owned() })]);
+    // It stays outside while the other is there.
+    net.run(20_000);
+    assert_eq!((net.state(9), net.view(1).members.len()), (RingState::Alone, 5));
 }

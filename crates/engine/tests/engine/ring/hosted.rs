@@ -28,26 +28,26 @@ fn ring(harness: &mut Harness, input: RingInput) -> Vec<Effect> {
     harness.step(Input::Ring { input })
 }
 
-fn word(harness: &mut Harness, conn: ConnId, word: RingMessage) -> Vec<Effect> {
-    ring(harness, RingInput::Word { conn, word })
+fn message(harness: &mut Harness, conn: ConnId, message: RingMessage) -> Vec<Effect> {
+    ring(harness, RingInput::Message { conn, message })
 }
 
 fn said(effects: &[Effect], conn: ConnId) -> Vec<&RingMessage> {
-    let words = effects.iter().filter_map(|effect| match effect {
-        Effect::Peer(PeerEffect::Ring(RingPeerEffect::Say { conn: to, word })) if *to == conn => Some(word),
+    let messages = effects.iter().filter_map(|effect| match effect {
+        Effect::Peer(PeerEffect::Ring(RingPeerEffect::Say { conn: to, message })) if *to == conn => Some(message),
         _ => None,
     });
-    words.collect()
+    messages.collect()
 }
 
 /// What goes round but for the roll call behind it.
 fn published(effects: &[Effect]) -> Vec<&Publication> {
-    let words = said(effects, NEXT).into_iter().filter_map(|word| match word {
+    let messages = said(effects, NEXT).into_iter().filter_map(|message| match message {
         RingMessage::Publish(publication) => Some(publication),
         RingMessage::RollCall { .. } => None,
         other => panic!("nothing else goes round: {other:?}"),
     });
-    words.collect()
+    messages.collect()
 }
 
 fn dialled(effects: &[Effect]) -> Option<u32> {
@@ -67,18 +67,18 @@ fn two(links: bool) -> Harness {
     let mut harness = Harness::with(Settings { ring: Some(settings), ..Settings::default() });
     ring(&mut harness, RingInput::Accepted { conn: PREVIOUS, peer: Some(member(2)) });
     let asks = NewConn { joiner: member(2), content: None, gap: false, verdict: None, hops: 0 };
-    let effects = word(&mut harness, PREVIOUS, RingMessage::NewConn(asks));
+    let effects = message(&mut harness, PREVIOUS, RingMessage::NewConn(asks));
     let target = dialled(&effects).expect("the joiner is dialled");
     let effects = ring(&mut harness, RingInput::Dialled { target, conn: NEXT, peer: member(2) });
     assert_eq!(said(&effects, NEXT), [&RingMessage::RetConn(RetConn::Open { errand: Errand::Join })]);
-    let effects = word(&mut harness, NEXT, RingMessage::Have { had: Vec::new() });
-    let call = said(&effects, NEXT).into_iter().find_map(|word| match word {
+    let effects = message(&mut harness, NEXT, RingMessage::Have { had: Vec::new() });
+    let call = said(&effects, NEXT).into_iter().find_map(|message| match message {
         RingMessage::RollCall { origin, number, round, members } => Some((*origin, *number, *round, members.clone())),
         _ => None,
     });
     let (origin, number, round, mut members) = call.expect("the roll is called at once");
     members.push(member(2));
-    word(&mut harness, PREVIOUS, RingMessage::RollCall { origin, number, round, members });
+    message(&mut harness, PREVIOUS, RingMessage::RollCall { origin, number, round, members });
     harness
 }
 
@@ -92,16 +92,16 @@ fn link_presence(harness: &mut Harness, ring: Option<Origin>) {
     });
     let path = Path::new(vec![broker]).expect("one is not too many");
     let presence = Presence { path, name, neighbours: Vec::new(), listens: true, ring };
-    harness.step(Input::Link { conn: LINK, word: Box::new(LinkMessage::Presence(vec![presence])) });
+    harness.step(Input::Link { conn: LINK, message: Box::new(LinkMessage::Presence(vec![presence])) });
 }
 
 fn crosses(effects: &[Effect]) -> bool {
-    let is_event = |word: &LinkMessage| matches!(word, LinkMessage::Event(_));
-    effects.iter().any(|effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) if is_event(word)))
+    let is_event = |message: &LinkMessage| matches!(message, LinkMessage::Event(_));
+    effects.iter().any(|effect| matches!(effect, Effect::Peer(PeerEffect::Link { effect: LinkEffect::Message(message), .. }) if is_event(message)))
 }
 
-/// Proves S3.33, S3.36 and S3.40: what is published here goes to anyone who listens here, its publisher too, and round; what
-/// comes round from elsewhere goes to anyone who listens here and on, but not back to where it was published; what comes back all the
+/// Proves S3.33, S3.36 and S3.40: what is published here goes to the subscribers here, its publisher too, and round; what
+/// comes round from elsewhere goes to the subscribers here and on, but not back to where it was published; what comes back all the
 /// same goes nowhere.
 #[test]
 fn events_go_to_those_here_and_round() {
@@ -123,7 +123,7 @@ fn events_go_to_those_here_and_round() {
     let [mine] = published(&effects)[..] else { panic!("it goes round: {effects:?}") };
     assert_eq!((mine.origin, mine.seq, mine.hops), (member(1).origin, 1, 0));
     let back = Publication { hops: 1, ..mine.clone() };
-    let effects = word(&mut harness, PREVIOUS, RingMessage::Publish(back));
+    let effects = message(&mut harness, PREVIOUS, RingMessage::Publish(back));
     assert_eq!((heard(&effects), published(&effects)), (vec![], vec![]));
 
     let theirs = |sid| {
@@ -131,7 +131,7 @@ fn events_go_to_those_here_and_round() {
         Publication { origin, seq: 1, after: 0, round: 0, hops: 0, event: Arc::new(event("theirs")) }
     };
     for (sid, goes_on) in [(3, vec![&Publication { hops: 1, ..theirs(3) }]), (2, vec![])] {
-        let effects = word(&mut harness, PREVIOUS, RingMessage::Publish(theirs(sid)));
+        let effects = message(&mut harness, PREVIOUS, RingMessage::Publish(theirs(sid)));
         assert_eq!((heard(&effects), published(&effects)), (vec![(body("theirs").bytes, 1)], goes_on), "of {sid}");
     }
 }
@@ -152,11 +152,15 @@ fn a_publication_that_is_lent_does_what_the_word_does() {
     // New, new again, from the next one, one's own, after a gap, and what cannot follow: the connection ends.
     for publication in [of(3, 1, 0), of(3, 2, 1), of(2, 1, 0), of(1, 9, 0), of(3, 7, 2), of(3, 9, 8)] {
         let effects = lent.lend(PREVIOUS, PublicationRef::from(&publication));
-        assert_eq!(effects, word(&mut given, PREVIOUS, RingMessage::Publish(publication.clone())), "{publication:?}");
+        assert_eq!(
+            effects,
+            message(&mut given, PREVIOUS, RingMessage::Publish(publication.clone())),
+            "{publication:?}"
+        );
         assert_eq!(effects.is_empty(), publication.origin == member(1).origin, "{effects:?}");
     }
     let strangers = of(3, 10, 9);
-    assert_eq!(lent.lend(NEXT, PublicationRef::from(&strangers)), [], "anyone who is sent to says none");
+    assert_eq!(lent.lend(NEXT, PublicationRef::from(&strangers)), [], "a receiver sends none");
 }
 
 /// Events cross links only where no ring carries them: not to members of the circle, but to everyone else.
@@ -185,7 +189,7 @@ fn presence_names_the_place_in_the_ring() {
         neighbour: Neighbour { broker, name, address, payload_max: 1_000 },
     });
     let places = effects.iter().find_map(|effect| match effect {
-        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Word(word), .. }) => match &**word {
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Message(message), .. }) => match &**message {
             LinkMessage::Presence(told) => Some(told.iter().map(|one| one.ring).collect::<Vec<_>>()),
             _ => None,
         },
@@ -213,7 +217,7 @@ fn neighbours_in_the_ring_link() {
     });
     // It would be dialled again in a second. The other one leaves: this one is alone, and wants no link any more.
     harness.step(Input::DialFailed { target: target.expect("it was dialled"), code: Code::LinkDown });
-    word(&mut harness, PREVIOUS, RingMessage::ServOff { leaver: member(2), content: None, hops: 0 });
+    message(&mut harness, PREVIOUS, RingMessage::ServOff { leaver: member(2), content: None, hops: 0 });
     harness.pass(10_000);
     assert_eq!(dials(&harness), ["host:8102"], "it was dialled once, while it was there");
 }
@@ -232,7 +236,7 @@ fn a_broker_that_ends_leaves_first() {
         assert!(!is_drained(&effects), "it waits for the ring");
         if comes_back {
             let back = RingMessage::ServOff { leaver: member(1), content: Some(Box::new(member(2))), hops: 1 };
-            assert!(is_drained(&word(&mut harness, PREVIOUS, back)));
+            assert!(is_drained(&message(&mut harness, PREVIOUS, back)));
         } else {
             let drained = |harness: &Harness| is_drained(harness.log());
             harness.pass(1_999);

@@ -32,24 +32,25 @@ fn the_words_of_a_join() {
     net.said.clear();
     net.start(4, Some(1));
     net.run(1_000);
-    let words: Vec<(u16, u16, String)> =
-        net.said.iter().filter_map(|(from, to, word)| Some((*from, *to, brief(word)?))).collect();
-    let words: Vec<(u16, u16, &str)> = words.iter().map(|(from, to, word)| (*from, *to, word.as_str())).collect();
+    let messages: Vec<(u16, u16, String)> =
+        net.said.iter().filter_map(|(from, to, message)| Some((*from, *to, brief(message)?))).collect();
+    let messages: Vec<(u16, u16, &str)> =
+        messages.iter().map(|(from, to, message)| (*from, *to, message.as_str())).collect();
     let expected =
         [(4, 1, "NEWCONN"), (1, 2, "NEWCONN 1"), (2, 3, "NEWCONN 1"), (3, 4, "RETCONN"), (3, 1, "NEWCONN 1 claimed")];
-    assert_eq!(words, expected);
+    assert_eq!(messages, expected);
     assert_eq!(net.circle(1), [1, 2, 3, 4]);
     let view = net.view(4);
     assert_eq!((view.previous, view.next), (Some(Sid::new(3)), Some(Sid::new(1))));
 }
 
-/// NEWCONN and RETCONN in a few words.
-fn brief(word: &RingMessage) -> Option<String> {
-    match word {
-        RingMessage::NewConn(word) => {
-            let content = word.content.map(|content| format!(" {content}")).unwrap_or_default();
+/// NEWCONN and RETCONN in short form.
+fn brief(message: &RingMessage) -> Option<String> {
+    match message {
+        RingMessage::NewConn(message) => {
+            let content = message.content.map(|content| format!(" {content}")).unwrap_or_default();
             let verdict =
-                word.verdict.map_or("", |verdict| if verdict == JoinVerdict::Claimed { " claimed" } else { " no" });
+                message.verdict.map_or("", |verdict| if verdict == JoinVerdict::Claimed { " claimed" } else { " no" });
             Some(format!("NEWCONN{content}{verdict}"))
         }
         RingMessage::RetConn(RetConn::Open { .. }) => Some("RETCONN".to_owned()),
@@ -128,7 +129,7 @@ fn a_sorted_ring() {
     }
 }
 
-/// Proves S3.6: anyone who has no number is told the one after the highest, and the next one the one after that.
+/// Proves S3.6: a broker without a number is told the one after the highest, and the next one the one after that.
 #[test]
 fn a_number_for_one_that_has_none() {
     let mut net = Net::ring(&[1, 2, 6]);
@@ -154,14 +155,14 @@ fn anyone_who_sends_there_already_is_the_predecessor() {
     net.until_whole(&[1, 2, 3, 4, 5, 6], 15_000);
 }
 
-/// Word of a join is lost, and the joiner gets a predecessor all the same: the circle leads through it, and past the one that sent
+/// NEWCONN about a join is lost, and the joiner gets a predecessor all the same: the circle leads through it, and past the one that sent
 /// to the member that was asked. That one comes in again.
 #[test]
 fn word_of_a_join_is_lost() {
     let mut net = Net::ring(&[1, 2, 3, 5, 4]);
     net.kill(5);
     net.run(100);
-    // It asks 1; 3 has nobody to pass the word on to, and comes back to 5 when the second is over.
+    // It asks 1; 3 has nobody to pass the message on to, and comes back to 5 when the second is over.
     net.start(5, Some(1));
     net.run(1_500);
     assert_eq!(net.view(1).previous, Some(Sid::new(5)));

@@ -15,7 +15,7 @@ fn one_of_four_leaves() {
     net.put(3, RingInput::Leave);
     assert_eq!(net.state(3), RingState::Leaving);
     net.run(200);
-    let off = net.said.iter().filter_map(|(from, to, word)| match word {
+    let off = net.said.iter().filter_map(|(from, to, message)| match message {
         RingMessage::ServOff { content, .. } => {
             Some((*from, *to, content.as_ref().map(|member| member.origin.sid.get())))
         }
@@ -60,7 +60,7 @@ fn one_of_two_leaves() {
     net.put(2, RingInput::Leave);
     net.run(1_000);
     assert_eq!((net.state(1), net.state(2)), (RingState::Alone, RingState::Off));
-    assert!(!net.said.iter().any(|(from, _, word)| *from == 1 && matches!(word, RingMessage::ServOff { .. })));
+    assert!(!net.said.iter().any(|(from, _, message)| *from == 1 && matches!(message, RingMessage::ServOff { .. })));
     assert_eq!((net.got(1), net.view(1).buffered), (vec!["the last"], 0));
     net.start(3, Some(1));
     net.until_whole(&[1, 3], 3_000);
@@ -107,7 +107,7 @@ fn a_neighbour_falls_while_one_leaves() {
     }
 }
 
-/// Proves S3.42: an admin at one of them ends all, and the word is not passed on to where it began.
+/// Proves S3.42: an admin at one of them ends all, and SHUTDWN is not passed on to where it began.
 #[test]
 fn all_end() {
     let mut net = Net::ring(&[1, 2, 3]);
@@ -116,7 +116,7 @@ fn all_end() {
     net.run(1_000);
     net.stopped.sort_unstable();
     assert_eq!(net.stopped, [1, 2, 3]);
-    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingMessage::Shutdown { .. }));
+    let said = net.said.iter().filter(|(_, _, message)| matches!(message, RingMessage::Shutdown { .. }));
     assert_eq!(said.map(|(from, to, _)| (*from, *to)).collect::<Vec<_>>(), [(2, 3), (3, 1)]);
 }
 

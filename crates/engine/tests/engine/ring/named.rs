@@ -28,7 +28,7 @@ fn anyone_who_else_is_there_is_not_joined() {
     }
 }
 
-/// `--ring-wait` waits for the one that is named. Anyone who else is there is not known for having been met.
+/// `--ring-wait` waits for the one that is named. Other brokers there are not remembered.
 #[test]
 fn the_one_that_is_named_is_waited_for() {
     let mut net = Net::new();
@@ -87,7 +87,7 @@ fn a_member_that_sends_without_pause_is_not_carried_far() {
         let event = Arc::clone(&event);
         let publication = Publication { origin, seq, after: seq - 1, round, hops: 0, event };
         let conn = net.from(3, 1);
-        net.put(1, RingInput::Word { conn, word: RingMessage::Publish(publication) });
+        net.put(1, RingInput::Message { conn, message: RingMessage::Publish(publication) });
     };
     for seq in 1..=40 {
         send(&mut net, seq, 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turno_engine::Event;
 use turno_engine::ring::{
-    Node, RingEffect, RingHostEffect, RingInput, RingMessage, RingNews, RingPeerEffect, RingSettings, RingTimers,
+    RingEffect, RingHostEffect, RingInput, RingMessage, RingNews, RingNode, RingPeerEffect, RingSettings, RingTimers,
     TRANSITIONS,
 };
 use turno_proto::model::ring::view::RingView;
@@ -26,12 +26,12 @@ type End = (Number, ConnId);
 enum Happening {
     Input(Number, u64, RingInput),
     /// Somebody is dialled: by whom, under which number, where.
-    Knock(Number, u64, u32, Number),
+    DialArrives(Number, u64, u32, Number),
 }
 
 pub(crate) struct Net {
     pub(crate) now: Mono,
-    nodes: BTreeMap<Number, Node>,
+    nodes: BTreeMap<Number, RingNode>,
     /// Which life of each is running, so that nothing of an earlier one reaches it.
     lives: BTreeMap<Number, u64>,
     agenda: BTreeMap<(Mono, u64), Happening>,
@@ -115,7 +115,7 @@ impl Net {
         settings.has_secret = true;
         (self.settings)(&mut settings);
         *self.lives.entry(place).or_default() += 1;
-        self.nodes.insert(place, Node::new(settings, self.now));
+        self.nodes.insert(place, RingNode::new(settings, self.now));
         self.put(place, RingInput::Tick);
     }
 
@@ -183,30 +183,30 @@ impl Net {
         let node = self.nodes.get_mut(&number)?;
         let mut effects = Vec::new();
         node.handle(self.now, RingInput::Accepted { conn, peer: None }, &mut effects);
-        node.handle(self.now, RingInput::Word { conn, word: RingMessage::AskSid }, &mut effects);
+        node.handle(self.now, RingInput::Message { conn, message: RingMessage::AskSid }, &mut effects);
         effects.into_iter().find_map(|effect| match effect {
-            RingEffect::Peer(RingPeerEffect::Say { word: RingMessage::FreeSid { sid }, .. }) => Some(sid.get()),
+            RingEffect::Peer(RingPeerEffect::Say { message: RingMessage::FreeSid { sid }, .. }) => Some(sid.get()),
             _ => None,
         })
     }
 
-    /// Somebody who is no broker of this net dials a member, says to be that one, and says these words.
-    pub(crate) fn strange(&mut self, to: Number, peer: Member, words: Vec<RingMessage>) -> ConnId {
+    /// Somebody who is no broker of this net dials a member, claims to be that one, and sends these messages.
+    pub(crate) fn strange(&mut self, to: Number, peer: Member, messages: Vec<RingMessage>) -> ConnId {
         let conn = self.new_conn();
         self.put(to, RingInput::Accepted { conn, peer: Some(peer) });
-        for word in words {
-            self.put(to, RingInput::Word { conn, word });
+        for message in messages {
+            self.put(to, RingInput::Message { conn, message });
         }
         conn
     }
 
     /// Says something to a member as if its predecessor had said it.
-    pub(crate) fn slip(&mut self, to: Number, word: RingMessage) {
+    pub(crate) fn slip(&mut self, to: Number, message: RingMessage) {
         let previous = self.view(to).previous.expect("a predecessor").get();
         let ends = self.wires.iter().filter(|((whose, _), (peer, _))| (*whose, *peer) == (to, previous));
         let conns: Vec<ConnId> = ends.map(|((_, conn), _)| *conn).collect();
         for conn in conns {
-            self.put(to, RingInput::Word { conn, word: word.clone() });
+            self.put(to, RingInput::Message { conn, message: message.clone() });
         }
     }
 
@@ -226,17 +226,17 @@ impl Net {
         match effect {
             RingEffect::Peer(RingPeerEffect::Dial { target, address }) => {
                 let to = address.rsplit(':').next().and_then(|number| number.parse().ok()).expect("a number");
-                self.later(WAY_MS, Happening::Knock(from, self.life(from), target, to));
+                self.later(WAY_MS, Happening::DialArrives(from, self.life(from), target, to));
             }
             RingEffect::Peer(RingPeerEffect::Forget { target }) => {
                 self.forgotten.insert((from, self.life(from), target));
             }
-            RingEffect::Peer(RingPeerEffect::Say { conn, word }) => {
+            RingEffect::Peer(RingPeerEffect::Say { conn, message }) => {
                 if let Some((to, conn)) = self.wires.get(&(from, conn)).copied()
                     && !self.cut.contains(&(from, to))
                 {
-                    self.said.push((from, to, word.clone()));
-                    self.later(WAY_MS, Happening::Input(to, self.life(to), RingInput::Word { conn, word }));
+                    self.said.push((from, to, message.clone()));
+                    self.later(WAY_MS, Happening::Input(to, self.life(to), RingInput::Message { conn, message }));
                 }
             }
             RingEffect::Peer(RingPeerEffect::Close { conn, .. }) => {
@@ -272,13 +272,13 @@ impl Net {
         ConnId { index: self.conns, generation: 1 }
     }
 
-    fn knock(&mut self, from: Number, target: u32, to: Number) {
+    fn dial_arrives(&mut self, from: Number, target: u32, to: Number) {
         let life = self.life(from);
         if self.forgotten.remove(&(from, life, target)) {
             return;
         }
         if self.cut.contains(&(from, to)) || self.cut.contains(&(to, from)) {
-            // Nobody answers; anyone who dialled gives up by its own clock.
+            // Nobody answers; the dialling broker gives up by its own clock.
             return;
         }
         let (Some(me), Some(peer)) = (self.nodes.get(&from), self.nodes.get(&to)) else {
@@ -319,8 +319,8 @@ impl Net {
                     self.now = self.now.max(at);
                     match happening {
                         Happening::Input(number, life, input) if self.life(number) == life => self.put(number, input),
-                        Happening::Knock(from, life, target, to) if self.life(from) == life => {
-                            self.knock(from, target, to)
+                        Happening::DialArrives(from, life, target, to) if self.life(from) == life => {
+                            self.dial_arrives(from, target, to)
                         }
                         _ => {}
                     }

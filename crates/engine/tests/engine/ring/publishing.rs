@@ -21,7 +21,7 @@ fn once_round() {
     net.run(100);
     assert_eq!(net.got(1), ["c"]);
     assert_eq!((net.got(2), net.got(3)), (vec!["a", "b"], vec!["c", "a", "b"]));
-    let said = net.said.iter().filter(|(_, _, word)| matches!(word, RingMessage::Publish(_))).count();
+    let said = net.said.iter().filter(|(_, _, message)| matches!(message, RingMessage::Publish(_))).count();
     assert_eq!(said, 6, "each of three over each connection but the one that leads to its origin");
     net.run(2_000);
     for number in [1, 2, 3] {
@@ -118,7 +118,7 @@ fn given_up_is_not_had() {
     net.reconnect();
     net.until_whole(&[1, 2, 3], 15_000);
     let origin = net.member(1).origin;
-    let stated = net.said.iter().find_map(|(from, _, word)| match word {
+    let stated = net.said.iter().find_map(|(from, _, message)| match message {
         RingMessage::Have { had } if *from == 2 => had.iter().find(|had| had.origin == origin),
         _ => None,
     });
@@ -138,11 +138,11 @@ fn what_is_sent_again_says_what_has_come_round() {
     net.reconnect();
     net.said.clear();
     net.run(3_500);
-    let words = net.said.iter().filter_map(|(from, to, word)| match word {
+    let messages = net.said.iter().filter_map(|(from, to, message)| match message {
         RingMessage::Publish(publication) => Some((*from, *to, publication.seq, publication.round)),
         _ => None,
     });
-    assert_eq!(words.collect::<Vec<_>>(), [(2, 3, 5, 4), (3, 1, 5, 4), (1, 2, 5, 4)]);
+    assert_eq!(messages.collect::<Vec<_>>(), [(2, 3, 5, 4), (3, 1, 5, 4), (1, 2, 5, 4)]);
 }
 
 /// Proves S3.36: what an origin said that is not in the circle any more, and everyone in the circle has, is not passed on again when
@@ -162,7 +162,8 @@ fn what_the_circle_has_is_not_passed_on_again() {
     net.reconnect();
     net.said.clear();
     net.until_whole(&[1, 2, 3, 4], 25_000);
-    let again = net.said.iter().filter(|(_, to, word)| *to != 3 && matches!(word, RingMessage::Publish(_))).count();
+    let again =
+        net.said.iter().filter(|(_, to, message)| *to != 3 && matches!(message, RingMessage::Publish(_))).count();
     let is_mistake = |(_, news): &(u16, RingNews)| matches!(news, RingNews::Refused { code: Code::BadSequence, .. });
     assert_eq!((again, net.news.iter().any(is_mistake)), (0, false));
     for number in [1, 2, 4] {
@@ -178,11 +179,14 @@ fn kept_until_a_roll_call_behind_it_is_back() {
     net.cut(2, 3);
     net.run(1_100);
     let last_roll_call = |net: &Net| {
-        let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, word)| word);
-        said.filter(|word| matches!(word, RingMessage::RollCall { .. })).find(|_| true).cloned().expect("a roll call")
+        let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, message)| message);
+        said.filter(|message| matches!(message, RingMessage::RollCall { .. }))
+            .find(|_| true)
+            .cloned()
+            .expect("a roll call")
     };
     let before = last_roll_call(&net);
-    let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("the last word") });
+    let event = Arc::new(Event { topic: "news".parse().expect("a topic"), payload: body("the last event") });
     let origin = Origin { sid: Sid::new(9), incarnation: 1 };
     net.slip(1, RingMessage::Publish(Publication { origin, seq: 1, after: 0, round: 0, hops: 1, event }));
     net.slip(1, before);
@@ -200,9 +204,9 @@ fn a_roll_call_from_before_a_neighbour_changed_acknowledges_nothing() {
     net.cut(2, 3);
     net.publish(1, "lost at 2");
     net.run(1_100);
-    let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, word)| word);
+    let said = net.said.iter().rev().filter(|(from, _, _)| *from == 1).map(|(_, _, message)| message);
     let before =
-        said.into_iter().find(|word| matches!(word, RingMessage::RollCall { .. })).cloned().expect("a roll call");
+        said.into_iter().find(|message| matches!(message, RingMessage::RollCall { .. })).cloned().expect("a roll call");
     net.drop_link(1, 2);
     net.run(6);
     net.slip(1, before);

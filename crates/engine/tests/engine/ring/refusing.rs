@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use turno_engine::Event;
-use turno_engine::ring::{Publication, RetConn, RingMessage, RingNews};
+use turno_engine::ring::{Publication, RetConn, RingInput, RingMessage, RingNews};
 use turno_proto::model::Code;
-use turno_proto::model::ring::{Fallen, Member, Origin, RingState, Sid};
+use turno_proto::model::ring::{Errand, Fallen, Member, Origin, RingState, Sid};
 
 use super::net::Net;
 use crate::seen::body;
@@ -29,6 +29,28 @@ fn a_number_is_taken() {
             assert_eq!(net.failed, [(9, Code::DuplicateSid)], "asked {at}");
             assert_eq!(net.circle(1), [1, 2, 3]);
         }
+    }
+}
+
+/// Proves S3.7: a second broker with the sid of a member's predecessor does not take its place, from another address. The
+/// two would take it from each other without end.
+#[test]
+fn the_place_of_a_broker_with_the_same_sid() {
+    let mut net = Net::ring_with(&[1, 2, 3], |settings| settings.has_secret = false);
+    let before = net.from(3, 1);
+    let same = net.member(3);
+    for (address, is_another) in [("host:9", true), ("host:3", false)] {
+        let peer = Member { address: address.to_owned(), ..same.clone() };
+        let conn = net.strange(1, peer, vec![RingMessage::RetConn(RetConn::Open { errand: Errand::Return })]);
+        let refused = RingNews::Refused { peer: Some(Sid::new(3)), code: Code::DuplicateSid };
+        let is_refused = net.news.iter().any(|(number, news)| *number == 1 && *news == refused);
+        assert_eq!(is_refused, is_another, "{address}");
+        net.news.clear();
+        assert_eq!(net.view(1).previous, Some(Sid::new(3)));
+        if is_another {
+            assert_eq!(net.from(3, 1), before, "its connection stays");
+        }
+        net.put(1, RingInput::Closed { conn });
     }
 }
 
@@ -91,7 +113,7 @@ fn too_many_hops() {
     net.slip(2, RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(60)), hops: 0 }));
     net.run(1_000);
     let said =
-        net.said.iter().filter(|(_, _, word)| matches!(word, RingMessage::RetConn(RetConn::Call { .. }))).count();
+        net.said.iter().filter(|(_, _, message)| matches!(message, RingMessage::RetConn(RetConn::Call { .. }))).count();
     assert_eq!(said, 6, "twice round three, and no further");
 }
 

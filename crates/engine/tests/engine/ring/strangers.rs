@@ -20,7 +20,7 @@ fn posed(net: &Net, number: u16, incarnation: u64) -> Member {
     member
 }
 
-/// The words of one who takes the place of a predecessor.
+/// The messages of a stranger that takes the place of a predecessor.
 fn as_previous(then: RingMessage) -> Vec<RingMessage> {
     vec![RingMessage::RetConn(RetConn::Open { errand: Errand::Return }), then]
 }
@@ -67,8 +67,8 @@ fn a_shutdown_that_nothing_proves_ends_nobody() {
             if let Some(number) = RING.into_iter().find(|number| *number == origin.sid.get()) {
                 origin = net.member(number).origin;
             }
-            let word = RingMessage::Shutdown { origin, hops: 0 };
-            let stranger = net.strange(to, net.member(previous), as_previous(word));
+            let message = RingMessage::Shutdown { origin, hops: 0 };
+            let stranger = net.strange(to, net.member(previous), as_previous(message));
             net.run(500);
             let told = net
                 .news
@@ -88,13 +88,13 @@ fn what_a_posed_predecessor_tells_does_not_stay() {
         let mut net = Net::ring_with(&RING, open);
         let all = vec![net.member(1), posed(&net, 2, incarnation), posed(&net, 3, incarnation)];
         let me = net.member(1).origin;
-        let words = [
+        let messages = [
             RingMessage::CaughtUp { members: all.clone() },
             RingMessage::RollCall { origin: me, number: 1, round: 0, members: all.clone() },
             RingMessage::RollCall { origin: me, number: 1_000, round: 0, members: all },
         ];
-        for word in words {
-            let stranger = net.strange(1, net.member(3), as_previous(word));
+        for message in messages {
+            let stranger = net.strange(1, net.member(3), as_previous(message));
             net.put(1, RingInput::Closed { conn: stranger });
         }
         goes_on(&mut net, &format!("{incarnation}"));
@@ -113,7 +113,10 @@ fn fenced_must_be_proven() {
     for (has_secret, failed) in [(false, vec![]), (true, vec![(2, Code::Fenced)])] {
         let mut net = Net::ring_with(&RING, if has_secret { |_| {} } else { open });
         let next = net.from(3, 2);
-        net.put(2, RingInput::Word { conn: next, word: RingMessage::Refused { code: Code::Fenced, instead: None } });
+        net.put(
+            2,
+            RingInput::Message { conn: next, message: RingMessage::Refused { code: Code::Fenced, instead: None } },
+        );
         net.run(100);
         assert_eq!((&net.failed, net.state(2) == RingState::Off), (&failed, has_secret));
         if !has_secret {
@@ -123,7 +126,7 @@ fn fenced_must_be_proven() {
     }
 }
 
-/// Without a secret an admin ends the broker that was asked, and no word of it goes round: each broker is asked itself.
+/// Without a secret an admin ends the broker that was asked, and SHUTDWN does not go round: each broker is asked itself.
 #[test]
 fn without_a_secret_each_broker_is_ended_by_its_own_admin() {
     let mut net = Net::ring_with(&RING, open);
@@ -131,7 +134,7 @@ fn without_a_secret_each_broker_is_ended_by_its_own_admin() {
     net.put(2, RingInput::Shutdown);
     net.run(3_000);
     assert_eq!(net.stopped, [2]);
-    assert!(!net.said.iter().any(|(_, _, word)| matches!(word, RingMessage::Shutdown { .. })));
+    assert!(!net.said.iter().any(|(_, _, message)| matches!(message, RingMessage::Shutdown { .. })));
     net.until_whole(&[1, 3], 15_000);
 }
 

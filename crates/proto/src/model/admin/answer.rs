@@ -1,4 +1,4 @@
-//! What the broker answers.
+//! Answers of the broker to an admin.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,20 +12,20 @@ use crate::model::topic::view::{EventView, SubscriberView, TopicView};
 use crate::model::view::{Because, BrokerView, ConsumerView, DeadView, Explanation, QueueView, WorkerView};
 use crate::model::zmq::EndpointView;
 
-/// What the broker answers.
+/// Answers of the broker to an admin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op")]
 pub enum AdminAnswer {
     /// To `status`, and to `drain` and `resume`: the broker after the change.
     #[serde(rename = "status")]
     Status {
-        /// The broker.
+        /// View of the broker.
         broker: Box<BrokerView>,
     },
     /// To `queue.ls`.
     #[serde(rename = "queue.ls")]
     Queues {
-        /// The rows.
+        /// One page of queues.
         queues: Vec<QueueView>,
         /// Where the next page begins, if there is one.
         next: Option<String>,
@@ -33,7 +33,7 @@ pub enum AdminAnswer {
     /// To `queue.show`, and to `queue.set`: the queue after the change.
     #[serde(rename = "queue.show")]
     Queue {
-        /// The queue.
+        /// View of the queue.
         queue: Box<QueueView>,
     },
     /// To `queue.consumers`.
@@ -48,7 +48,7 @@ pub enum AdminAnswer {
     /// To `queue.dead.ls`.
     #[serde(rename = "queue.dead.ls")]
     DeadLetters {
-        /// The rows.
+        /// One page of dead letters.
         dead: Vec<DeadView>,
         /// Where the next page begins, if there is one.
         next: Option<String>,
@@ -56,7 +56,7 @@ pub enum AdminAnswer {
     /// To `queue.dead.show`.
     #[serde(rename = "queue.dead.show")]
     DeadLetter {
-        /// The letter.
+        /// View of the dead letter.
         dead: Box<DeadView>,
         /// Whether what it carries begins with a header block.
         headers: bool,
@@ -74,7 +74,7 @@ pub enum AdminAnswer {
     /// To `worker.ls`.
     #[serde(rename = "worker.ls")]
     Workers {
-        /// The rows.
+        /// One page of workers.
         workers: Vec<WorkerView>,
         /// Where the next page begins, if there is one.
         next: Option<WorkerId>,
@@ -83,13 +83,13 @@ pub enum AdminAnswer {
     /// the change.
     #[serde(rename = "worker.show")]
     Worker {
-        /// The worker.
+        /// View of the worker.
         worker: Box<WorkerView>,
     },
     /// To `job.ls`.
     #[serde(rename = "job.ls")]
     Jobs {
-        /// The rows.
+        /// One page of jobs.
         jobs: Vec<JobView>,
         /// Where the next page begins, if there is one.
         next: Option<JobId>,
@@ -98,13 +98,13 @@ pub enum AdminAnswer {
     /// the change.
     #[serde(rename = "job.show")]
     Job {
-        /// The job.
+        /// View of the job.
         job: Box<JobView>,
     },
     /// To `job.tasks`.
     #[serde(rename = "job.tasks")]
     Tasks {
-        /// The rows.
+        /// One page of tasks.
         tasks: Vec<TaskView>,
         /// Where the next page begins, if there is one.
         next: Option<u32>,
@@ -112,7 +112,7 @@ pub enum AdminAnswer {
     /// To `job.retry`.
     #[serde(rename = "job.retry")]
     Retried {
-        /// The job.
+        /// The job whose tasks are retried.
         job: JobId,
         /// Tasks that wait again because of this call.
         tasks: u32,
@@ -133,7 +133,7 @@ pub enum AdminAnswer {
     /// To `job.output`.
     #[serde(rename = "job.output")]
     Output {
-        /// What was written, in order.
+        /// The output, in order.
         pieces: Vec<OutputPiece>,
         /// Where to go on.
         next: OutputPlace,
@@ -149,7 +149,7 @@ pub enum AdminAnswer {
     /// To `job.files`.
     #[serde(rename = "job.files")]
     Files {
-        /// The rows.
+        /// One page of result files.
         files: Vec<FileView>,
         /// Where the next page begins, if there is one.
         next: Option<(u32, String)>,
@@ -168,7 +168,7 @@ pub enum AdminAnswer {
     /// To `upload.check` and `upload.put`.
     #[serde(rename = "upload.check")]
     Uploads {
-        /// What is not there, or not whole.
+        /// Uploads that are absent or incomplete.
         missing: Vec<UploadId>,
     },
     /// To `job.explain`.
@@ -176,7 +176,7 @@ pub enum AdminAnswer {
     TaskExplained {
         /// The job, without its spec.
         job: Box<JobView>,
-        /// The task.
+        /// View of the task.
         task: Box<TaskView>,
         /// Why it is where it is.
         because: Box<Because<TaskReason>>,
@@ -193,7 +193,7 @@ pub enum AdminAnswer {
     /// To `topic.ls`.
     #[serde(rename = "topic.ls")]
     Topics {
-        /// The rows.
+        /// One page of topics.
         topics: Vec<TopicView>,
         /// Where the next page begins, if there is one.
         next: Option<String>,
@@ -201,7 +201,7 @@ pub enum AdminAnswer {
     /// To `topic.subscribers`; to `topic.create` and `topic.destroy`: the one.
     #[serde(rename = "topic.subscribers")]
     Subscribers {
-        /// The rows.
+        /// One page of subscribers.
         subscribers: Vec<SubscriberView>,
         /// Where the next page begins, if there is one.
         next: Option<u32>,
@@ -209,7 +209,7 @@ pub enum AdminAnswer {
     /// To `topic.recv`. None at all: there are no events now.
     #[serde(rename = "topic.recv")]
     Events {
-        /// The oldest first.
+        /// Fetched events, the oldest first.
         events: Vec<EventView>,
         /// Events that were dropped since the call before, because too many waited.
         missed: u64,
@@ -219,7 +219,7 @@ pub enum AdminAnswer {
     /// To `link.ls`; to `link.add` and `link.rm`: the one.
     #[serde(rename = "link.ls")]
     Links {
-        /// The rows.
+        /// One page of links.
         links: Vec<LinkView>,
     },
     /// To `link.graph`.

@@ -1,4 +1,4 @@
-//! What an admin asks for.
+//! Calls of an admin.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::model::job::{JobId, JobSpec, TaskState};
 use crate::model::ring::Sid;
 use crate::model::view::QueueSettings;
 
-/// What an admin asks for. `op` names it on the wire.
+/// A call of an admin. `op` names it on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op")]
 pub enum AdminCall {
@@ -34,19 +34,19 @@ pub enum AdminCall {
     /// One queue with the head of its backlog.
     #[serde(rename = "queue.show")]
     QueueShow {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
     },
     /// The rota of one queue, next first.
     #[serde(rename = "queue.consumers")]
     QueueConsumers {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
     },
     /// Gives a queue settings of its own, or the usual ones.
     #[serde(rename = "queue.set")]
     QueueSet {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
         /// Its own settings; nil: the usual ones. The key must be there: a misspelt one shall not undo a setting.
         #[serde(deserialize_with = "Option::deserialize")]
@@ -55,7 +55,7 @@ pub enum AdminCall {
     /// Removes messages that wait, those whose turn is next first.
     #[serde(rename = "queue.purge")]
     QueuePurge {
-        /// Its name.
+        /// The name of the queue.
         queue: String,
         /// How many at most; one call does no more than a portion.
         limit: u32,
@@ -127,7 +127,7 @@ pub enum AdminCall {
     WorkerResize {
         /// Id or name.
         worker: String,
-        /// The new number.
+        /// The new number of slots.
         slots: Slots,
     },
     /// Gives a worker no new work.
@@ -154,7 +154,7 @@ pub enum AdminCall {
     /// Takes a job in. The same key again gives the job that came with it first.
     #[serde(rename = "job.submit")]
     JobSubmit {
-        /// What is asked for.
+        /// The description of the job.
         spec: Box<JobSpec>,
     },
     /// Jobs, the latest first, those before `before`.
@@ -244,7 +244,7 @@ pub enum AdminCall {
     /// A worker hands in what its tasks wrote. Answered when it is kept.
     #[serde(rename = "task.output")]
     TaskOutput {
-        /// What the worker is known by at the foreman.
+        /// The `Id` of the worker's HELLO at the foreman.
         worker: String,
         /// Of tasks that run there; may be empty, to learn what is wanted.
         pieces: Vec<OutputPiece>,
@@ -252,13 +252,13 @@ pub enum AdminCall {
     /// A worker hands in a piece of a file that a task brought back. Answered when it is kept.
     #[serde(rename = "task.file")]
     TaskFile {
-        /// What the worker is known by at the foreman.
+        /// The `Id` of the worker's HELLO at the foreman.
         worker: String,
-        /// The job.
+        /// The job of the task.
         job: JobId,
         /// The number of the task, which runs there.
         task: u32,
-        /// The attempt.
+        /// The attempt that returned the file.
         attempt: u32,
         /// The file's path in the task's directory.
         name: String,
@@ -266,10 +266,10 @@ pub enum AdminCall {
         at: u64,
         /// The file ends with it.
         last: bool,
-        /// The piece.
+        /// The next bytes of the file.
         bytes: Bytes,
     },
-    /// What tasks of a job wrote, from a place on; or what came after some moment, in the order in which it came.
+    /// Output of tasks of a job, from a place on; or output that came after some moment, in the order in which it came.
     #[serde(rename = "job.output")]
     JobOutput {
         /// Which job.
@@ -277,7 +277,7 @@ pub enum AdminCall {
         /// Ranges of task numbers, both ends included; nil: all tasks.
         #[serde(default)]
         tasks: Option<Vec<(u32, u32)>>,
-        /// Where to begin.
+        /// The place to begin at.
         #[serde(default)]
         from: OutputPlace,
         /// Only what arrived after that: `arrived` of an earlier answer. What was left out for lack of room is not there.
@@ -322,13 +322,13 @@ pub enum AdminCall {
     /// A piece of a file for tasks.
     #[serde(rename = "upload.put")]
     UploadPut {
-        /// What the whole file is known by.
+        /// The id of the whole file.
         upload: UploadId,
-        /// Its size.
+        /// The size of the whole file.
         size: u64,
         /// Where the piece begins; pieces come in order.
         at: u64,
-        /// The piece.
+        /// The next bytes of the file.
         bytes: Bytes,
     },
     /// A piece of an upload.
@@ -349,7 +349,7 @@ pub enum AdminCall {
         /// Rows wanted.
         limit: u32,
     },
-    /// Who listens.
+    /// Subscribers.
     #[serde(rename = "topic.subscribers")]
     TopicSubscribers {
         /// To that topic; nil: to anything.
@@ -364,7 +364,7 @@ pub enum AdminCall {
     /// A subscriber that fetches, with these filters. One that is there gets them as well.
     #[serde(rename = "topic.create")]
     TopicCreate {
-        /// What it is known by.
+        /// The id of the subscriber.
         id: String,
         /// Which topics it wants.
         filters: Vec<String>,
@@ -372,7 +372,7 @@ pub enum AdminCall {
     /// Fetches what waits for a subscriber. It is gone from the broker with the answer.
     #[serde(rename = "topic.recv")]
     TopicRecv {
-        /// What it is known by.
+        /// The id of the subscriber.
         id: String,
         /// Events wanted.
         limit: u32,
@@ -380,19 +380,19 @@ pub enum AdminCall {
     /// A subscriber that fetches is gone, with all that waits for it.
     #[serde(rename = "topic.destroy")]
     TopicDestroy {
-        /// What it is known by.
+        /// The id of the subscriber.
         id: String,
     },
     /// Why a message is where it is.
     #[serde(rename = "message.explain")]
     MessageExplain {
-        /// Its id.
+        /// The id of the subscriber.
         id: String,
     },
     /// Ends a message, waiting or running.
     #[serde(rename = "message.cancel")]
     MessageCancel {
-        /// Its id.
+        /// The id of the subscriber.
         id: String,
     },
     /// Links, up or wanted.
@@ -424,7 +424,7 @@ pub enum AdminCall {
     RingJoin {
         /// HOST:PORT where that member listens for others.
         next: String,
-        /// Who that must be. `None`: anyone who is there.
+        /// The broker that must be there. `None`: any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sid: Option<Sid>,
     },

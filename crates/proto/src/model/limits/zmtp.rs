@@ -3,8 +3,8 @@
 /// Bytes of a ZMTP command, subscriptions included, and of everything in the handshake. Longer: closed, `bad_zmtp`; nothing is
 /// allocated for it.
 pub const ZMTP_COMMAND_BYTES_MAX: usize = 4 * 1024;
-/// Frames of one ZMTP message. More: closed, `too_many_parts`.
-pub const ZMTP_PARTS_MAX: usize = 1_024;
+/// Frames of one ZMTP message: its parts and its envelope. More: closed, `too_many_parts`.
+pub const ZMTP_FRAMES_MAX: usize = super::MESSAGE_PARTS_MAX + ZMQ_ENVELOPE_FRAMES_MAX;
 /// Frames of the envelope of a ZeroMQ request, the empty one included. More: dropped, and counted.
 pub const ZMQ_ENVELOPE_FRAMES_MAX: usize = 8;
 /// Bytes of that envelope. More: dropped, and counted.

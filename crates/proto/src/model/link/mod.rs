@@ -1,13 +1,13 @@
 //! Links: what brokers tell each other. See docs/reference/protocol/links.md.
 
+mod message;
 pub mod view;
-mod word;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::word::{Forward, ForwardBroadcast, ForwardEvent, LinkMessage};
+pub use self::message::{Forward, ForwardBroadcast, ForwardEvent, LinkMessage};
 use super::limits;
 use super::ring::Origin;
 
@@ -27,7 +27,7 @@ impl BrokerId {
         Self(run & ((1 << 48) - 1))
     }
 
-    /// The bits.
+    /// The id as bits.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -133,7 +133,7 @@ impl Path {
         self.brokers.get(..self.len()).unwrap_or_default()
     }
 
-    /// How many.
+    /// How many brokers it went through.
     pub const fn len(&self) -> usize {
         self.len as usize
     }
@@ -156,7 +156,7 @@ pub struct Room {
     pub token: Option<u64>,
 }
 
-/// What a broker has for a queue's messages. It takes the place of what it said of that queue before.
+/// A broker's report about free slots for a queue's messages. It replaces its earlier report about that queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// The queue's name.
@@ -183,18 +183,18 @@ pub struct Presence {
     pub ring: Option<Origin>,
 }
 
-/// A word from one broker to another, however many are between them.
+/// A message from one broker to another, however many are between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relay {
-    /// Whom it is for.
+    /// The broker it is for.
     pub to: BrokerId,
     /// Brokers that it came through, the one that says this included; never empty.
     pub path: Path,
-    /// What it says.
+    /// The claim, or the answer to one.
     pub claim: Claim,
 }
 
-/// Who may have a queue to itself.
+/// Claims to exclusive queues, and answers to them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Claim {
@@ -202,7 +202,7 @@ pub enum Claim {
     Ask {
         /// The queue's name.
         queue: String,
-        /// What the answer is known by.
+        /// The number that the answer repeats.
         number: u64,
     },
     /// From there: it has it.
@@ -219,7 +219,7 @@ pub enum Claim {
     },
 }
 
-/// What a message on its way over a link wants.
+/// The kind of answer that a message on its way over a link needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardWants {
     /// A reply: REPLY, or how it failed.

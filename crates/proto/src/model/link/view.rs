@@ -1,4 +1,4 @@
-//! What can be seen of links, from outside.
+//! Views of links.
 
 use serde::{Deserialize, Serialize};
 

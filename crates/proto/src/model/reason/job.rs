@@ -76,7 +76,7 @@ pub enum JobReason {
         /// The worker.
         worker: String,
     },
-    /// What somebody asked for is on its way to the disk.
+    /// A requested change is on its way to the disk.
     Storing,
     /// The broker is drained.
     Draining,

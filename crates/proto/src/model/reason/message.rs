@@ -53,7 +53,7 @@ pub enum Reason {
         /// Messages of the queue that are ahead.
         ahead: u64,
     },
-    /// Nobody has the queue: anyone who left it has not settled all yet, or what it had is on its way back. Others wait
+    /// Nobody has the queue: its last holder has not settled all yet, or what it had is on its way back. Others wait
     /// for it, or it was one worker's alone.
     NotFree {
         /// Messages of the queue that are not settled.
@@ -113,7 +113,7 @@ pub enum Reason {
     },
     /// It costs more than any consumer has slots in all.
     TooCostly {
-        /// What it costs.
+        /// Slots that it takes.
         cost: u16,
         /// The most slots a consumer has.
         largest: u32,
@@ -122,7 +122,7 @@ pub enum Reason {
     Reserved {
         /// That worker.
         worker: WorkerId,
-        /// What it costs.
+        /// Slots that it takes.
         cost: u16,
         /// Slots free there now.
         free: u32,
@@ -171,7 +171,7 @@ pub enum Reason {
     Storing,
     /// It used up its attempts.
     Dead {
-        /// What the last failure said.
+        /// The text of the last failure.
         failure: String,
     },
     /// The broker is on its way out.
@@ -253,8 +253,12 @@ fn all_busy(workers: u64, used: u64, probing: u64, dropped: u64, not_reading: u6
     let nobody = if not_reading > 0 { "no consumer accepts it now" } else { "all slots are busy" };
     let mut text = format!("{nobody} ({used} in use at {})", count(workers, "consumer", "consumers"));
     if not_reading > 0 {
-        let do_not = count(not_reading, "of them does not", "of them do not");
-        text += &format!(", {do_not} read its deliveries and gets no more until it does");
+        let do_not = count(
+            not_reading,
+            "of them does not read its deliveries and gets no more until it does",
+            "of them do not read their deliveries and get no more until they do",
+        );
+        text += &format!(", {do_not}");
     }
     if probing > 0 {
         text += &format!(", {probing} of them on probation with one delivery at a time");
@@ -285,7 +289,8 @@ fn far_busy(brokers: u64, used: u64, ahead: u64) -> String {
 /// A broadcast that has not ended.
 fn at_consumers(consumers: u64, open: u64, brokers: u64) -> String {
     let consumers = count(consumers, "consumer", "consumers");
-    let text = format!("sent to {consumers}; {open} of them have not answered yet");
+    let open = count(open, "of them has", "of them have");
+    let text = format!("sent to {consumers}; {open} not answered yet");
     match brokers {
         0 => text,
         1 => format!("{text}; 1 other broker has not reported its outcome"),
@@ -410,12 +415,12 @@ mod tests {
             ),
             (
                 Reason::AtConsumers { consumers: 2, open: 1, brokers: 0 },
-                "sent to 2 consumers; 1 of them have not answered yet",
+                "sent to 2 consumers; 1 of them has not answered yet",
                 json!({ "reason": "at_consumers", "consumers": 2, "open": 1, "brokers": 0 }),
             ),
             (
                 Reason::AtConsumers { consumers: 2, open: 1, brokers: 1 },
-                "sent to 2 consumers; 1 of them have not answered yet; 1 other broker has not reported its outcome",
+                "sent to 2 consumers; 1 of them has not answered yet; 1 other broker has not reported its outcome",
                 json!({ "reason": "at_consumers", "consumers": 2, "open": 1, "brokers": 1 }),
             ),
         ];

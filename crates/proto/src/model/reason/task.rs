@@ -60,7 +60,7 @@ pub enum TaskReason {
     /// It waits to be started, for the reason that its job has: its word, and its details.
     #[serde(untagged)]
     Waits {
-        /// What for.
+        /// The reason of its job.
         #[serde(flatten)]
         why: JobReason,
         /// Tasks of the same job whose turn is before.

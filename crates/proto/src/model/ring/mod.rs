@@ -1,14 +1,14 @@
 //! The ring: who its members are, and what they say to each other. See docs/how-to/ring.md.
 
+mod message;
 pub mod view;
-mod word;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::word::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingMessage};
+pub use self::message::{Circle, JoinVerdict, NewConn, Publication, PublicationRef, RetConn, RingMessage};
 use super::words::words;
 
 /// A broker's number in the ring.
@@ -23,7 +23,7 @@ impl Sid {
         Self(number)
     }
 
-    /// The number.
+    /// The sid as a number.
     pub const fn get(self) -> u16 {
         self.0
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Origin {
 /// A broker of the ring, and where others reach it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Member {
-    /// Who it is.
+    /// Sid and incarnation.
     pub origin: Origin,
     /// HOST:PORT of its ring listener.
     pub address: String,
@@ -79,19 +79,19 @@ pub struct Member {
 /// The last publication of an origin that a member has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Had {
-    /// Whose.
+    /// The member that published.
     pub origin: Origin,
     /// Up to which.
     pub seq: u64,
 }
 
-/// Whose place is empty: the content of RETCONN.
+/// The lost member whose place is empty: the content of RETCONN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<Sid>", into = "Option<Sid>")]
 pub enum Fallen {
     /// That one's.
     Sid(Sid),
-    /// Unknown, or several in a row: anyone who has nobody to send to is meant.
+    /// Unknown, or several in a row: a member that has nobody to send to is meant.
     Gap,
 }
 
@@ -118,9 +118,9 @@ pub enum Errand {
     Return,
     /// The other asked to join, and this is the place.
     Join,
-    /// Anyone who was between them has fallen.
+    /// The member between them has fallen.
     Heal,
-    /// Anyone who was between them leaves.
+    /// The member between them leaves.
     Left,
 }
 

@@ -1,4 +1,4 @@
-//! What can be seen of the ring, from outside.
+//! Views of the ring.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What is published: as a value, and where it lies.
+//! Events: owned, and borrowed from a buffer.
 
 use bytes::Bytes;
 
@@ -8,9 +8,9 @@ use crate::model::Payload;
 /// Something that was published. A frame lends topic and payload as they stand in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<T = Topic, P = Payload> {
-    /// What it is about.
+    /// The topic.
     pub topic: T,
-    /// What it carries.
+    /// Headers and body.
     pub payload: P,
 }
 
@@ -18,7 +18,7 @@ pub struct Event<T = Topic, P = Payload> {
 /// copies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRef<'a> {
-    /// What it is about.
+    /// The topic.
     pub topic: &'a Topic,
     /// Whether `bytes` begins with a header block.
     pub headers: bool,

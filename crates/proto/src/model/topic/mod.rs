@@ -12,7 +12,7 @@ use bytes::Bytes;
 pub use self::event::{Event, EventRef};
 use super::limits;
 
-/// What an event is about: 1 to 255 bytes of UTF-8 without control characters or white space, up to 32 segments separated by
+/// The subject of an event: 1 to 255 bytes of UTF-8 without control characters or white space, up to 32 segments separated by
 /// `.`, no segment empty, and none of the filter signs `*` and `>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topic(Arc<str>);
@@ -132,7 +132,7 @@ impl Filter {
         self.as_bytes().split(|byte| *byte == b'.').count()
     }
 
-    /// Whether that topic is meant. One by one; anyone who has many filters keeps them in a tree.
+    /// Whether that topic is meant. One by one; the engine keeps its many filters in a tree.
     pub fn matches(&self, topic: &Topic) -> bool {
         match self {
             Self::Prefix(bytes) => topic.as_str().as_bytes().starts_with(bytes),
@@ -153,7 +153,7 @@ impl Filter {
     }
 }
 
-/// What a person writes is a pattern.
+/// A filter that a person writes is a pattern.
 impl FromStr for Filter {
     type Err = TopicError;
 

@@ -1,4 +1,4 @@
-//! What can be seen of topics and of those who listen, from outside.
+//! Views of topics and subscribers.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -50,10 +50,10 @@ pub struct SubscriberView {
 /// An event that was fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventView {
-    /// What it is about.
+    /// The topic of the event.
     pub topic: String,
     /// Whether what it carries begins with a header block.
     pub headers: bool,
-    /// What it carries.
+    /// Headers and body of the event.
     pub payload: Bytes,
 }

@@ -15,7 +15,7 @@ use crate::model::{Moment, Slots, TaskId, Token, WorkerId};
 pub struct WorkerView {
     /// Id, unique within one run of the broker.
     pub id: WorkerId,
-    /// What the worker processes.
+    /// The work that the worker takes: messages, tasks or both.
     pub kind: WorkerKind,
     /// Name; not necessarily unique.
     pub name: String,
@@ -119,7 +119,7 @@ words! {
         Draining = "draining",
     }
 
-    /// What a worker processes.
+    /// The work that a worker takes.
     #[derive(Default)]
     pub enum WorkerKind {
         /// Messages of queues.

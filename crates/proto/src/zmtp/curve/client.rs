@@ -2,7 +2,7 @@
 
 use super::traffic::Traffic;
 use super::{COOKIE_LEN, Entropy, Fields, KeyPair, PublicKey, VOUCH_LEN, long_nonce, open, piece, seal, short_nonce};
-use crate::zmtp::{Fault, command};
+use crate::zmtp::{ZmtpFault, command};
 
 /// The numbers of the client's first two boxes.
 const HELLO: u64 = 1;
@@ -38,15 +38,15 @@ impl ExpectWelcome {
         welcome: &[u8],
         metadata: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<ExpectReady, Fault> {
+    ) -> Result<ExpectReady, ZmtpFault> {
         let mut fields = Fields(welcome);
         let nonce = long_nonce(*b"WELCOME-", *fields.take()?);
-        let text = open(&self.short_term.shared(server), &nonce, fields.0).ok_or(Fault::BadBox)?;
+        let text = open(&self.short_term.shared(server), &nonce, fields.0).ok_or(ZmtpFault::BadBox)?;
         let mut fields = Fields(&text);
         let server_short_term = fields.key()?;
         let cookie = fields.take::<COOKIE_LEN>()?;
         if !fields.0.is_empty() {
-            return Err(Fault::BadCommand);
+            return Err(ZmtpFault::BadCommand);
         }
 
         let mut vouch = Vec::with_capacity(VOUCH_LEN);
@@ -64,7 +64,7 @@ impl ExpectWelcome {
 
 impl ExpectReady {
     /// Checks READY. The server's properties, and the encryption from here on.
-    pub(in crate::zmtp) fn take(mut self, ready: &[u8]) -> Result<(Vec<u8>, Traffic), Fault> {
+    pub(in crate::zmtp) fn take(mut self, ready: &[u8]) -> Result<(Vec<u8>, Traffic), ZmtpFault> {
         let metadata = self.traffic.hear_ready(ready)?;
         Ok((metadata, self.traffic))
     }

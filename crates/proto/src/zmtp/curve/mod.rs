@@ -15,7 +15,7 @@ use crypto_box::aead::consts::{U16, U24};
 use crypto_box::{SalsaBox, SecretKey};
 use zeroize::Zeroizing;
 
-use super::{Fault, z85};
+use super::{ZmtpFault, z85};
 
 /// Bytes of randomness that a connection needs: a short-term key, a key for the cookie and two nonces.
 pub const ENTROPY_LEN: usize = 96;
@@ -98,7 +98,7 @@ impl KeyPair {
         self.public
     }
 
-    /// What only the owners of these two pairs can read and write.
+    /// The box that only the owners of these two pairs can read and write.
     fn shared(&self, other: PublicKey) -> SalsaBox {
         SalsaBox::new(&crypto_box::PublicKey::from_bytes(other.0), &self.secret)
     }
@@ -168,24 +168,24 @@ impl<C: AeadInPlace<NonceSize = U24, TagSize = U16>> Cipher for C {
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], Fault> {
-        let (field, rest) = self.0.split_first_chunk().ok_or(Fault::BadCommand)?;
+    fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], ZmtpFault> {
+        let (field, rest) = self.0.split_first_chunk().ok_or(ZmtpFault::BadCommand)?;
         self.0 = rest;
         Ok(field)
     }
 
-    fn key(&mut self) -> Result<PublicKey, Fault> {
+    fn key(&mut self) -> Result<PublicKey, ZmtpFault> {
         self.take().copied().map(PublicKey)
     }
 
-    fn number(&mut self) -> Result<u64, Fault> {
+    fn number(&mut self) -> Result<u64, ZmtpFault> {
         self.take::<SHORT_NONCE_LEN>().map(|bytes| u64::from_be_bytes(*bytes))
     }
 }
 
 /// A nonce of the other end must be greater than the one before.
-const fn rises(last: u64, number: u64) -> Result<u64, Fault> {
-    if number > last { Ok(number) } else { Err(Fault::BadNonce) }
+const fn rises(last: u64, number: u64) -> Result<u64, ZmtpFault> {
+    if number > last { Ok(number) } else { Err(ZmtpFault::BadNonce) }
 }
 
 /// The piece of the randomness that begins there.

@@ -9,7 +9,7 @@ use super::{
     COOKIE_LEN, Entropy, Fields, KEY_LEN, KeyPair, LONG_NONCE_LEN, PublicKey, TAG_LEN, long_nonce, open, piece, rises,
     seal, short_nonce,
 };
-use crate::zmtp::{Fault, command};
+use crate::zmtp::{ZmtpFault, command};
 
 /// Waits for HELLO.
 pub(in crate::zmtp) struct ExpectHello {
@@ -43,7 +43,7 @@ impl ExpectHello {
         keys: &KeyPair,
         hello: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<ExpectInitiate, Fault> {
+    ) -> Result<ExpectInitiate, ZmtpFault> {
         let mut fields = Fields(hello);
         let version = fields.take::<2>()?;
         fields.take::<72>()?;
@@ -51,12 +51,12 @@ impl ExpectHello {
         let number = fields.number()?;
         let sealed = fields.take::<{ TAG_LEN + 64 }>()?;
         if *version != [1, 0] || !fields.0.is_empty() {
-            return Err(Fault::BadCommand);
+            return Err(ZmtpFault::BadCommand);
         }
         let shared = keys.shared(client);
         open(&shared, &short_nonce(*b"CurveZMQHELLO---", number), sealed)
             .filter(|text| text.iter().all(|byte| *byte == 0))
-            .ok_or(Fault::BadBox)?;
+            .ok_or(ZmtpFault::BadBox)?;
 
         let short_term = KeyPair::from_secret(piece(&self.entropy, 0));
         let cookie_key = XSalsa20Poly1305::new(&piece::<KEY_LEN>(&self.entropy, 32).into());
@@ -75,19 +75,19 @@ impl ExpectHello {
 
 impl ExpectInitiate {
     /// Checks INITIATE: the cookie is the one of this connection, and the client has the key that it names.
-    pub(in crate::zmtp) fn take(self, keys: &KeyPair, initiate: &[u8]) -> Result<ExpectVerdict, Fault> {
+    pub(in crate::zmtp) fn take(self, keys: &KeyPair, initiate: &[u8]) -> Result<ExpectVerdict, ZmtpFault> {
         let mut fields = Fields(initiate);
         let cookie_nonce = fields.take::<LONG_NONCE_LEN>()?;
         let cookie = fields.take::<{ COOKIE_LEN - LONG_NONCE_LEN }>()?;
         let number = rises(self.heard, fields.number()?)?;
 
         let cookie =
-            open(&self.cookie_key, &long_nonce(*b"COOKIE--", *cookie_nonce), cookie).ok_or(Fault::BadCookie)?;
+            open(&self.cookie_key, &long_nonce(*b"COOKIE--", *cookie_nonce), cookie).ok_or(ZmtpFault::BadCookie)?;
         let mut cookie = Fields(&cookie);
         let client = cookie.key()?;
         let short_term = KeyPair::from_secret(*cookie.take()?);
         let shared = short_term.shared(client);
-        let text = open(&shared, &short_nonce(*b"CurveZMQINITIATE", number), fields.0).ok_or(Fault::BadBox)?;
+        let text = open(&shared, &short_nonce(*b"CurveZMQINITIATE", number), fields.0).ok_or(ZmtpFault::BadBox)?;
 
         let mut fields = Fields(&text);
         let key = fields.key()?;
@@ -96,7 +96,7 @@ impl ExpectInitiate {
         let vouch = open(&short_term.shared(key), &long_nonce(*b"VOUCH---", *vouch_nonce), vouch);
         let mut wanted = client.as_bytes().to_vec();
         wanted.extend_from_slice(keys.public.as_bytes());
-        vouch.filter(|vouch| **vouch == wanted).ok_or(Fault::BadVouch)?;
+        vouch.filter(|vouch| **vouch == wanted).ok_or(ZmtpFault::BadVouch)?;
 
         let metadata = fields.0.to_vec();
         Ok(ExpectVerdict { key, metadata, traffic: Traffic::server(shared, number) })
@@ -127,8 +127,8 @@ mod tests {
         }
     }
 
-    /// What a client with these keys gets for its INITIATE.
-    fn initiated(keys: &KeyPair) -> Result<PublicKey, Fault> {
+    /// The result of a client's INITIATE with these keys.
+    fn initiated(keys: &KeyPair) -> Result<PublicKey, ZmtpFault> {
         let server = KeyPair::from_secret([1; KEY_LEN]);
         let (mut hello, mut welcome, mut initiate) = (Vec::new(), Vec::new(), Vec::new());
         let client = ExpectWelcome::hello(&Entropy::new([5; ENTROPY_LEN]), server.public, &mut hello);
@@ -143,7 +143,7 @@ mod tests {
         let victim = KeyPair::from_secret([2; KEY_LEN]);
         assert_eq!(initiated(&victim), Ok(victim.public));
         let thief = KeyPair { public: victim.public, secret: SecretKey::from_bytes([3; KEY_LEN]) };
-        assert_eq!(initiated(&thief), Err(Fault::BadVouch));
+        assert_eq!(initiated(&thief), Err(ZmtpFault::BadVouch));
     }
 
     /// A server that forgets the number of HELLO would accept a box that was said before.
@@ -152,6 +152,6 @@ mod tests {
         let state = ExpectInitiate { cookie_key: XSalsa20Poly1305::new(&[0; KEY_LEN].into()), heard: 7 };
         let initiate = [&[0; COOKIE_LEN][..], &7_u64.to_be_bytes()].concat();
         let keys = KeyPair::from_secret([1; KEY_LEN]);
-        assert_eq!(state.take(&keys, &initiate).err(), Some(Fault::BadNonce));
+        assert_eq!(state.take(&keys, &initiate).err(), Some(ZmtpFault::BadNonce));
     }
 }

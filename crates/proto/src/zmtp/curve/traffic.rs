@@ -3,7 +3,7 @@
 use crypto_box::SalsaBox;
 
 use super::{Cipher, Fields, TAG_LEN, open, rises, seal, short_nonce};
-use crate::zmtp::{Fault, command, frame};
+use crate::zmtp::{ZmtpFault, command, frame};
 
 const MESSAGE: &[u8; 8] = b"\x07MESSAGE";
 
@@ -25,7 +25,7 @@ pub(in crate::zmtp) struct Traffic {
     heard: u64,
 }
 
-/// What a MESSAGE carries.
+/// The content of a MESSAGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::zmtp) struct Opened {
     pub(in crate::zmtp) more: bool,
@@ -53,11 +53,11 @@ impl Traffic {
         command::encode("READY", &[&self.said.to_be_bytes(), &sealed], out);
     }
 
-    pub(super) fn hear_ready(&mut self, ready: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(super) fn hear_ready(&mut self, ready: &[u8]) -> Result<Vec<u8>, ZmtpFault> {
         let mut fields = Fields(ready);
         self.heard = rises(self.heard, fields.number()?)?;
         let nonce = short_nonce(*b"CurveZMQREADY---", self.heard);
-        open(&self.shared, &nonce, fields.0).map(|text| text.to_vec()).ok_or(Fault::BadBox)
+        open(&self.shared, &nonce, fields.0).map(|text| text.to_vec()).ok_or(ZmtpFault::BadBox)
     }
 
     /// Appends a frame that carries these bytes.
@@ -79,20 +79,20 @@ impl Traffic {
     }
 
     /// Decrypts the text behind a prefix, in place. Its first byte are the flags.
-    pub(in crate::zmtp) fn decode(&mut self, prefix: &[u8; PREFIX_LEN], text: &mut [u8]) -> Result<Opened, Fault> {
+    pub(in crate::zmtp) fn decode(&mut self, prefix: &[u8; PREFIX_LEN], text: &mut [u8]) -> Result<Opened, ZmtpFault> {
         let mut fields = Fields(prefix);
         if fields.take()? != MESSAGE {
-            return Err(Fault::UnexpectedMessage);
+            return Err(ZmtpFault::UnexpectedMessage);
         }
         let number = rises(self.heard, fields.number()?)?;
         let nonce = short_nonce(Self::purpose(!self.is_server), number);
         if !self.shared.decrypt(&nonce, text, fields.take()?) {
-            return Err(Fault::BadBox);
+            return Err(ZmtpFault::BadBox);
         }
         self.heard = number;
-        let flags = text.first().copied().ok_or(Fault::BadCommand)?;
+        let flags = text.first().copied().ok_or(ZmtpFault::BadCommand)?;
         if flags & !(MORE | COMMAND) != 0 || flags == MORE | COMMAND {
-            return Err(Fault::BadFlags(flags));
+            return Err(ZmtpFault::BadFlags(flags));
         }
         Ok(Opened { more: flags & MORE != 0, command: flags & COMMAND != 0 })
     }

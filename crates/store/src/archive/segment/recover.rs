@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::{Block, ENTRIES, Gap, Index, Segment, record_bytes};
+use super::{ArchiveSegment, Block, ENTRIES, Gap, SegmentIndex, record_bytes};
 use crate::archive::record::{
-    self, ENTRY_BYTES, FOOTER_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Header, Key, Kind, Spot,
+    self, ArchiveHeader, ENTRY_BYTES, FOOTER_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, Spot,
 };
 use crate::archive::trouble::Flaw;
 use crate::disk::{DiskFile, read_up_to};
@@ -15,11 +15,11 @@ use crate::embedded::window::Window;
 /// Bytes that are searched in one go for the head of a record.
 const SEARCHED: usize = 4_096;
 
-/// What a file turned out to be.
+/// The result of recovering a file.
 #[derive(Debug)]
-pub(in crate::archive) enum Recovered<F> {
+pub(in crate::archive) enum RecoveredFile<F> {
     /// A segment, whatever of it can be read.
-    Segment(Segment<F>),
+    Segment(ArchiveSegment<F>),
     /// A segment of a format that this version does not know.
     Newer,
     /// It has no bytes.
@@ -28,7 +28,7 @@ pub(in crate::archive) enum Recovered<F> {
     Unreadable,
 }
 
-/// What stands at a place.
+/// The result of reading at a place.
 enum Probe {
     Whole(Head),
     /// The head is sound, and what follows is not.
@@ -36,52 +36,52 @@ enum Probe {
     Nothing,
 }
 
-impl<F: DiskFile> Segment<F> {
+impl<F: DiskFile> ArchiveSegment<F> {
     /// A segment that was there before, for the jobs that are known. `is_last`: nothing was written after it.
     pub(in crate::archive) fn recover(
         number: u32,
         file: F,
         jobs: &BTreeSet<u64>,
         is_last: bool,
-    ) -> io::Result<Recovered<F>> {
+    ) -> io::Result<RecoveredFile<F>> {
         let len = file.len()?;
         if len == 0 {
-            return Ok(Recovered::Empty);
+            return Ok(RecoveredFile::Empty);
         }
         let (header, footer) = ends(&file, len)?;
         let salt = match header {
-            Header::Sound(salt) | Header::Repaired(salt) => salt,
-            Header::Newer(_) => return Ok(Recovered::Newer),
-            Header::Unreadable => return Ok(Recovered::Unreadable),
+            ArchiveHeader::Sound(salt) | ArchiveHeader::Repaired(salt) => salt,
+            ArchiveHeader::Newer(_) => return Ok(RecoveredFile::Newer),
+            ArchiveHeader::Unreadable => return Ok(RecoveredFile::Unreadable),
         };
         let mut segment = Self::empty(number, file, salt, len);
-        if header != Header::Sound(salt) {
+        if header != ArchiveHeader::Sound(salt) {
             segment.close(Flaw::Header, 0, HEADER_BYTES as u64);
         }
         let footer = footer.filter(|(_, of)| *of == salt).map(|(footer, _)| footer);
         if let Some(footer) = footer
             && segment.read_index(footer, jobs).unwrap_or(false)
         {
-            return Ok(Recovered::Segment(segment));
+            return Ok(RecoveredFile::Segment(segment));
         }
         // Places in it have 32 bits.
         let until = footer.map_or(len, |footer| footer.end).min(u32::MAX.into());
         segment.read_records(until, jobs, is_last && footer.is_none());
         if segment.closed && segment.count() == 0 {
-            return Ok(Recovered::Unreadable);
+            return Ok(RecoveredFile::Unreadable);
         }
         match footer {
             Some(footer) => segment.close(Flaw::Index, footer.index, len),
             None => segment.judge_end(jobs, is_last),
         }
-        Ok(Recovered::Segment(segment))
+        Ok(RecoveredFile::Segment(segment))
     }
 
     /// Takes it as sealed, if its index is sound.
     fn read_index(&mut self, footer: Footer, jobs: &BTreeSet<u64>) -> io::Result<bool> {
         let (mut sum, mut before) = (0, None);
         let mut blocks = Vec::new();
-        let mut found = Gathered::default();
+        let mut found = IndexContents::default();
         let mut bytes = vec![0; ENTRIES * ENTRY_BYTES];
         let until = footer.index + u64::from(footer.count) * ENTRY_BYTES as u64;
         let mut at = footer.index;
@@ -107,7 +107,7 @@ impl<F: DiskFile> Segment<F> {
             return Ok(false);
         }
         (self.jobs, self.last_seq, self.gaps) = (found.jobs, found.last_seq, found.gaps);
-        (self.end, self.index) = (footer.end, Index::Sealed { footer, blocks });
+        (self.end, self.index) = (footer.end, SegmentIndex::Sealed { footer, blocks });
         Ok(true)
     }
 
@@ -210,8 +210,8 @@ impl<F: DiskFile> Segment<F> {
     }
 }
 
-/// What both ends of a file say.
-pub(in crate::archive) fn ends<F: DiskFile>(file: &F, len: u64) -> io::Result<(Header, Option<(Footer, u64)>)> {
+/// Reads both ends of a file.
+pub(in crate::archive) fn ends<F: DiskFile>(file: &F, len: u64) -> io::Result<(ArchiveHeader, Option<(Footer, u64)>)> {
     let mut bytes = [0; FOOTER_BYTES];
     let footer = match len.checked_sub(FOOTER_BYTES as u64) {
         Some(at) => {
@@ -222,19 +222,19 @@ pub(in crate::archive) fn ends<F: DiskFile>(file: &F, len: u64) -> io::Result<(H
     };
     let mut header = [0; HEADER_BYTES];
     let there = read_up_to(file, 0, &mut header)?;
-    let header = Header::read(header.get(..there).unwrap_or_default(), footer.map(|(_, salt)| salt));
+    let header = ArchiveHeader::read(header.get(..there).unwrap_or_default(), footer.map(|(_, salt)| salt));
     Ok((header, footer))
 }
 
-/// What an index says as a whole.
+/// The contents of an index.
 #[derive(Default)]
-struct Gathered {
+struct IndexContents {
     jobs: BTreeMap<u64, u64>,
     last_seq: u64,
     gaps: Vec<Gap>,
 }
 
-impl Gathered {
+impl IndexContents {
     fn add(&mut self, key: &Key, spot: &Spot, jobs: &BTreeSet<u64>) {
         if spot.kind == Kind::Gap {
             self.gaps.push(Gap::of(key));

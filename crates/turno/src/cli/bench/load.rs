@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use turno_client::{Client, Error};
 use turno_proto::model::Code;
 
-use super::tally::Tally;
+use super::tally::BenchTally;
 
 /// Moments that have come and wait to be sent.
 const DUE_MAX: usize = 1_024;
@@ -28,13 +28,13 @@ pub(super) enum Kind {
 
 /// When a load is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum LoadEnd {
     After(Duration),
     Count(u64),
 }
 
-/// What is asked.
-pub(super) struct Plan {
+/// The settings of a load.
+pub(super) struct LoadPlan {
     pub(super) kind: Kind,
     pub(super) queue: String,
     pub(super) body: Bytes,
@@ -42,7 +42,7 @@ pub(super) struct Plan {
     pub(super) ttl: Option<Duration>,
     /// For one answer.
     pub(super) timeout: Duration,
-    pub(super) end: End,
+    pub(super) end: LoadEnd,
     /// Messages a second; without it as many as are answered.
     pub(super) rate: Option<u64>,
     /// Messages of one client that wait for their answer at a time.
@@ -51,19 +51,19 @@ pub(super) struct Plan {
 
 /// A load that runs on this thread.
 pub(super) struct Load {
-    plan: Plan,
+    plan: LoadPlan,
     clients: Vec<Client>,
     start: Instant,
     begun: Cell<u64>,
     stop: watch::Sender<bool>,
-    tally: RefCell<Tally>,
+    tally: RefCell<BenchTally>,
 }
 
 impl Load {
-    pub(super) fn new(plan: Plan, clients: Vec<Client>) -> Rc<Self> {
+    pub(super) fn new(plan: LoadPlan, clients: Vec<Client>) -> Rc<Self> {
         let start = Instant::now();
         let (stop, _) = watch::channel(false);
-        let tally = RefCell::new(Tally::new(start));
+        let tally = RefCell::new(BenchTally::new(start));
         Rc::new(Self { plan, clients, start, begun: Cell::new(0), stop, tally })
     }
 
@@ -80,11 +80,11 @@ impl Load {
         self.stop.send_replace(true);
     }
 
-    pub(super) const fn plan(&self) -> &Plan {
+    pub(super) const fn plan(&self) -> &LoadPlan {
         &self.plan
     }
 
-    pub(super) fn tally(&self) -> Ref<'_, Tally> {
+    pub(super) fn tally(&self) -> Ref<'_, BenchTally> {
         self.tally.borrow()
     }
 
@@ -153,8 +153,8 @@ impl Load {
     /// Whether another message may begin; then it counts as begun.
     fn begin(&self) -> bool {
         let may = match self.plan.end {
-            End::After(time) => self.start.elapsed() < time,
-            End::Count(count) => self.begun.get() < count,
+            LoadEnd::After(time) => self.start.elapsed() < time,
+            LoadEnd::Count(count) => self.begun.get() < count,
         };
         let may = may && !*self.stop.borrow();
         self.begun.set(self.begun.get() + u64::from(may));
@@ -162,7 +162,7 @@ impl Load {
     }
 
     async fn one(&self, client: &Client, since: Instant) {
-        let Plan { kind, queue, body, ttl, timeout, .. } = &self.plan;
+        let LoadPlan { kind, queue, body, ttl, timeout, .. } = &self.plan;
         let body_bytes = body.len() as u64;
         let end = match kind {
             Kind::Request => {
@@ -186,8 +186,8 @@ impl Load {
             let _ = stop.wait_for(|stop| *stop).await;
         };
         match self.plan.end {
-            End::Count(_) => stopped.await,
-            End::After(time) => {
+            LoadEnd::Count(_) => stopped.await,
+            LoadEnd::After(time) => {
                 let _ = tokio::time::timeout_at((self.start + time + GRACE).into(), stopped).await;
             }
         }
@@ -202,8 +202,8 @@ impl Load {
     )]
     fn due_in_all(&self, rate: u64) -> u64 {
         match self.plan.end {
-            End::Count(count) => count,
-            End::After(time) => (rate as f64 * time.as_secs_f64()).ceil() as u64,
+            LoadEnd::Count(count) => count,
+            LoadEnd::After(time) => (rate as f64 * time.as_secs_f64()).ceil() as u64,
         }
     }
 }

@@ -24,7 +24,7 @@ use super::help;
 use super::signals::Signals;
 use super::worker::parse_slots;
 
-use self::load::{End, Kind, Load, Plan};
+use self::load::{Kind, Load, LoadEnd, LoadPlan};
 use self::progress::Progress;
 use self::workers::Workers;
 
@@ -41,13 +41,13 @@ const DURATION: Duration = Duration::from_secs(5);
 /// Longer is a mistake.
 const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// What a load of sends leaves behind on a queue of its own is gone after this.
+/// Messages that a load of sends leaves behind on a queue of its own expire after this.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether the workers have done everything.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Measure how fast a broker answers
+/// Measure the speed of a broker
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -56,16 +56,16 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
-    Request(RequestArgs),
-    Send(SendArgs),
+    Request(BenchRequestArgs),
+    Send(BenchSendArgs),
 }
 
 /// Measure requests and their replies
 ///
-/// Clients and workers run in this program and share the machine with the broker if it is here too. Without --rate
-/// each client keeps --parallel requests in flight and asks anew when one is answered. With --rate each request has
-/// its moment, and its latency is counted from that moment, so that requests held up behind a slow one count as slow.
-/// Ctrl-C ends early and prints what was measured so far.
+/// Clients and workers run in this process and share the machine with a local broker. Without --rate each client keeps
+/// --parallel requests in flight and sends the next one when one is answered. With --rate each request has a scheduled
+/// time, and latency counts from that time, so that requests delayed by a slow one count as slow. Ctrl-C ends early and
+/// prints the measurements so far.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -77,15 +77,15 @@ enum BenchCommand {
     ],
     &[1, 3, 5, 78, 124, 130, 143],
 ))]
-struct RequestArgs {
+struct BenchRequestArgs {
     #[command(flatten)]
     load: LoadArgs,
 }
 
-/// Measure sends until the broker has them
+/// Measure sends until the broker has stored them
 ///
-/// The latency of a send is the time until the broker says that it has the message; the workers take the messages
-/// meanwhile. The rest is as with `turno bench request`.
+/// The latency of a send is the time until the broker confirms that it has the message; workers take the messages
+/// meanwhile. Everything else is as in `turno bench request`.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -96,7 +96,7 @@ struct RequestArgs {
     ],
     &[1, 3, 5, 78, 124, 130, 143],
 ))]
-struct SendArgs {
+struct BenchSendArgs {
     #[command(flatten)]
     load: LoadArgs,
 }
@@ -197,17 +197,17 @@ impl LoadArgs {
         }
     }
 
-    fn plan(&self, kind: Kind, timeout: Duration) -> Plan {
+    fn plan(&self, kind: Kind, timeout: Duration) -> LoadPlan {
         let body = vec![b'x'; usize::try_from(self.body).unwrap_or(usize::MAX)];
-        Plan {
+        LoadPlan {
             kind,
             queue: self.queue.clone().unwrap_or_else(own_queue),
             body: Bytes::from(body),
             ttl: self.queue.is_none().then_some(LEFT_BEHIND),
             timeout,
             end: match self.count {
-                Some(count) => End::Count(count),
-                None => End::After(self.duration.unwrap_or(DURATION)),
+                Some(count) => LoadEnd::Count(count),
+                None => LoadEnd::After(self.duration.unwrap_or(DURATION)),
             },
             rate: self.rate,
             parallel: usize::try_from(self.parallel()).unwrap_or(usize::MAX),
@@ -313,8 +313,8 @@ async fn finish_work(load: &Load, workers: &Workers, invocation: &Invocation) {
     };
     if tokio::time::timeout(invocation.global.timeout(), all).await.is_err() {
         let left = stored.saturating_sub(workers.worked());
-        invocation.output.warn(&format!(
-            "{left} messages are still in the queue: the workers were slower than the clients than the clients"
-        ));
+        invocation
+            .output
+            .warn(&format!("{left} messages are still in the queue: the workers were slower than the clients"));
     }
 }

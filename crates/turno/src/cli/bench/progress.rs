@@ -8,7 +8,7 @@ use super::load::Load;
 use super::report::{figure, short};
 use crate::cli::Invocation;
 use crate::cli::output::Output;
-use crate::cli::progress::{Style, style_here};
+use crate::cli::progress::{ProgressStyle, style_here};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -27,7 +27,7 @@ pub(super) struct Progress<'a> {
 impl<'a> Progress<'a> {
     pub(super) fn new(invocation: &'a Invocation) -> Self {
         let output = &invocation.output;
-        let shown = style_here(invocation.global.progress, output.quiet()) == Style::Bars;
+        let shown = style_here(invocation.global.progress, output.quiet()) == ProgressStyle::Bars;
         let ticks = shown.then(|| {
             let mut ticks = interval_at(Instant::now() + PERIOD, PERIOD);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -1,4 +1,4 @@
-//! What a load gave, for people and for programs.
+//! The report of a load, for people and for programs.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -138,7 +138,7 @@ pub(super) fn figure(number: f64) -> String {
 /// Three digits and a unit: `38.2us`, `1.24ms`, `5.00s`.
 pub(super) fn short(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
-    // What would be rounded to a thousand has the next unit.
+    // A value that would be rounded to a thousand gets the next unit.
     match micros {
         micros if micros < 999.5 => format!("{}us", figure(micros)),
         micros if micros < 999_500.0 => format!("{}ms", figure(micros / 1e3)),

@@ -1,4 +1,4 @@
-//! What the answers to a load add up to.
+//! The sums of the answers to a load.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const NANOS: u64 = 1_000_000_000;
 const BARS: [u64; 6] = [10, 15, 20, 30, 50, 70];
 
 /// The ends of messages so far.
-pub(super) struct Tally {
+pub(super) struct BenchTally {
     begun: Instant,
     /// When the last of them ended.
     ended: Instant,
@@ -34,7 +34,7 @@ pub(super) struct Tally {
     latency: Option<Histogram<u64>>,
 }
 
-impl Tally {
+impl BenchTally {
     pub(super) fn new(begun: Instant) -> Self {
         Self {
             begun,
@@ -132,9 +132,9 @@ mod tests {
 
     use super::*;
 
-    fn tally(micros: &[u64]) -> Tally {
+    fn tally(micros: &[u64]) -> BenchTally {
         let begun = Instant::now();
-        let mut tally = Tally::new(begun);
+        let mut tally = BenchTally::new(begun);
         for micros in micros {
             tally.take(begun, begun + Duration::from_micros(*micros), Ok(10));
         }

@@ -73,7 +73,7 @@ fn work(
             });
             match started.await {
                 Ok(worker) => running.push(worker),
-                // Anyone who started us is told, and ends.
+                // The command that started us is told, and ends.
                 Err(error) => {
                     let _ = tell.send(Err(error.into()));
                     return Ok(());

@@ -1,4 +1,4 @@
-//! What the broker that runs on the directory tells of itself.
+//! Views of the broker that runs on the directory.
 
 use std::path::Path;
 

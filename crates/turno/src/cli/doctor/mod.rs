@@ -22,10 +22,10 @@ use super::help;
 use super::schema::doctor::{DoctorDocument, Finding, Level};
 use super::shown::Page;
 
-/// Look at a data directory and say what is wrong with it
+/// Check a data directory
 ///
-/// Needs no broker and changes nothing. While a broker runs on the directory, only what can be read safely is looked
-/// at, and the broker is asked about its memory, its dead letters and its ring. Warnings are worth knowing but do not fail.
+/// Needs no broker and changes nothing. While a broker uses the directory, only the files that can be read safely are
+/// checked, and the broker is asked about its memory, its dead letters and its ring. Warnings do not fail the command.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno doctor", "turno doctor --data /var/lib/turno", "turno doctor --json"],
@@ -72,7 +72,7 @@ fn examine(data: &Path, live: Option<Live>, dead_max: u64, exposure: impl FnOnce
     DoctorDocument { data: data.display().to_string(), healthy, findings, store, damage }
 }
 
-/// Who may use a broker that is started with this configuration, and which files other users can get at.
+/// Checks who may use a broker with this configuration, and which files other users can read.
 fn exposure(config: &Config, report: &mut Report) {
     let settings = config.typed();
     let open = exposure::open_to_all(&settings.broker.zmq);
@@ -85,7 +85,7 @@ fn exposure(config: &Config, report: &mut Report) {
     }
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 struct Report {
     findings: Vec<Finding>,

@@ -1,4 +1,4 @@
-//! What the system refused, with the remedy that goes with its reason.
+//! Errors of the system, with advice for each.
 
 use std::io::{self, ErrorKind};
 
@@ -14,7 +14,7 @@ impl Failure {
     }
 }
 
-/// What to do about an error of the system.
+/// Advice about an error of the system.
 pub(crate) fn remedy(error: &io::Error) -> &'static str {
     // EMFILE and ENFILE have no kind of their own.
     match error.raw_os_error() {

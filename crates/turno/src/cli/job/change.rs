@@ -1,4 +1,4 @@
-//! What is done to jobs: cancel, hold, release, remove.
+//! Changes to jobs: cancel, hold, release, remove.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,31 @@ use turno_proto::model::limits::{PAGE_MAX, TASK_RANGES_MAX};
 
 use super::select::{Item, Jobs, Ranges, Target, is_one, told};
 use super::text::{counts, number_of_tasks, state_line, title};
-use super::{Asked, check_tasks, done, named};
+use super::{JobClient, check_tasks, done, named};
 use crate::cli::Invocation;
 use crate::cli::confirm;
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::help;
 
-/// Cancel jobs, or some of their tasks
+/// Cancel jobs or some of their tasks
 ///
-/// Tasks that wait are cancelled at once; those that run are stopped at their workers, and are cancelled when that is
-/// confirmed. What has ended stays as it ended. Of a range and of all, jobs that have ended are left out.
+/// Waiting tasks are cancelled at once. Running tasks are stopped at their workers, and count as cancelled when the
+/// workers confirm it. Ended tasks do not change. A range and `all` skip jobs that have ended.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job cancel 7", "turno job cancel 7.1-20 7.33 --yes", "turno job cancel 1,3,5-8", "turno job cancel all --yes"],
     &[1, 3, 4, 5, 78, 124],
 ))]
-pub(super) struct CancelArgs {
+pub(super) struct JobCancelArgs {
     /// Jobs: 7, last, 1,3,5-8 or all; or tasks of one: 7.1-20
     #[arg(required = true, value_name = "JOB|JOB.TASKS")]
     targets: Vec<Target>,
 }
 
-/// Start nothing more of jobs until they are released; what runs goes on
+/// Hold jobs: start none of their waiting tasks
+///
+/// Running tasks continue. `turno job release` lets the others start again.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job hold 7", "turno job hold all"],
@@ -44,7 +46,7 @@ pub(super) struct HoldArgs {
     jobs: Vec<Jobs>,
 }
 
-/// Let held jobs go on
+/// Continue held jobs
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job release 7", "turno job release all"],
@@ -56,22 +58,22 @@ pub(super) struct ReleaseArgs {
     jobs: Vec<Jobs>,
 }
 
-/// Remove jobs that have ended, with all that is known of their tasks
+/// Remove ended jobs and everything stored for them
 ///
-/// Of a range and of all, jobs that have not ended are left out.
+/// A range and `all` skip jobs that have not ended.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job rm 7", "turno job rm 1-100 --yes", "turno job rm all --yes"],
     &[1, 3, 4, 5, 78, 124],
 ))]
-pub(super) struct RmArgs {
+pub(super) struct JobRmArgs {
     /// Jobs: 7, last, 1,3,5-8 or all
     #[arg(required = true, value_name = "JOB")]
     jobs: Vec<Jobs>,
 }
 
-pub(super) async fn cancel(args: &CancelArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+pub(super) async fn cancel(args: &JobCancelArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let asked = JobClient::connect(invocation).await?;
     let mut meant: BTreeMap<JobId, (JobView, Option<Ranges>)> = BTreeMap::new();
     for target in &args.targets {
         match target {
@@ -114,7 +116,7 @@ pub(super) async fn cancel(args: &CancelArgs, invocation: &Invocation) -> Result
     Ok(exit)
 }
 
-/// What is asked before tasks are cancelled.
+/// The question before tasks are cancelled.
 fn cancel_question(meant: &[(JobView, Option<Ranges>)]) -> String {
     let left = |view: &JobView| format!("{} waiting and {} running", view.counts.waiting, view.counts.running);
     match meant {
@@ -131,7 +133,7 @@ fn cancel_question(meant: &[(JobView, Option<Ranges>)]) -> String {
 }
 
 pub(super) async fn hold(args: &HoldArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     let views = asked.named(&args.jobs, |view| !view.state.is_end() && view.state != JobState::Held).await?;
     let ends = asked.each(&views, |job| AdminCall::JobHold { job }).await;
     let exit = done(&ends, is_one(&args.jobs), invocation, state_line)?;
@@ -142,14 +144,14 @@ pub(super) async fn hold(args: &HoldArgs, invocation: &Invocation) -> Result<u8,
 }
 
 pub(super) async fn release(args: &ReleaseArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     let views = asked.named(&args.jobs, |view| view.state == JobState::Held).await?;
     let ends = asked.each(&views, |job| AdminCall::JobRelease { job }).await;
     done(&ends, is_one(&args.jobs), invocation, state_line)
 }
 
-pub(super) async fn rm(args: &RmArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+pub(super) async fn rm(args: &JobRmArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let asked = JobClient::connect(invocation).await?;
     let views = asked.named(&args.jobs, |view| view.state.is_end()).await?;
     if let [view] = &views[..]
         && !view.state.is_end()
@@ -161,7 +163,7 @@ pub(super) async fn rm(args: &RmArgs, invocation: &Invocation) -> Result<u8, Fai
     done(&ends, is_one(&args.jobs), invocation, |view| format!("{} removed", title(view)))
 }
 
-/// What is asked before jobs are removed.
+/// The question before jobs are removed.
 fn rm_question(views: &[JobView]) -> String {
     let tasks = number_of_tasks(views.iter().map(|view| u64::from(view.tasks)).sum());
     match views {
@@ -170,7 +172,7 @@ fn rm_question(views: &[JobView]) -> String {
     }
 }
 
-impl Asked<'_> {
+impl JobClient<'_> {
     /// The jobs that the words name, each once, by number. Of a range and of all: those that are there and fit.
     pub(super) async fn named(&self, words: &[Jobs], fits: fn(&JobView) -> bool) -> Result<Vec<JobView>, Failure> {
         let mut found: BTreeMap<JobId, JobView> = BTreeMap::new();

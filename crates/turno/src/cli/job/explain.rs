@@ -4,28 +4,28 @@ use clap::Args;
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::Code;
 
-use super::select::{One, Part};
-use super::{Asked, named, no_task};
+use super::select::{JobPart, One};
+use super::{JobClient, named, no_task};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::schema::job_explain::JobExplainDocument;
 
-/// Say why a task is where it is
+/// Show why a task is where it is
 ///
-/// Of a whole job: its first task that waits, or else the first that runs.
+/// For a whole job: its first waiting task, or else its first running one.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job explain 7", "turno job explain 7.3", "turno job explain last --json"],
     &[1, 4, 5, 78, 124],
 ))]
-pub(super) struct ExplainArgs {
+pub(super) struct JobExplainArgs {
     /// Job or task: 7, last, 7.3
-    task: Part,
+    task: JobPart,
 }
 
-pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> Result<u8, Failure> {
+pub(super) async fn run(args: &JobExplainArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let task = match args.task.tasks.as_deref() {
         None => None,
         Some([(first, last)]) if first == last => Some(*first),
@@ -35,7 +35,7 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> Result<u
                 .fix(format!("choose one: `turno job explain {}.3`", args.task.job)));
         }
     };
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     let job = match args.task.job {
         One::Id(job) => job,
         One::Last => asked.find(One::Last).await?.id,

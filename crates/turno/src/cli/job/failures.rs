@@ -7,7 +7,7 @@ use turno_proto::model::job::{JobId, JobView, TaskState, TaskView};
 use turno_proto::model::limits::PAGE_MAX;
 
 use super::select::{Ranges, told};
-use super::{Asked, named};
+use super::{JobClient, named};
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
@@ -28,10 +28,10 @@ const RANGES_MAX: usize = 5;
 /// Characters of what a worker said.
 const TEXT_MAX: usize = 160;
 
-/// What tasks of a group have in common: exit code, signal, and words without their numbers.
+/// The common part of a group: exit code, signal, and the text without its numbers.
 type Alike = (Option<i32>, Option<i32>, String);
 
-struct Group {
+struct FailureGroup {
     /// The words of the first.
     text: String,
     /// Whether all have these words.
@@ -46,7 +46,7 @@ pub(super) struct Grouping {
     job: JobId,
     /// From one task's number to the next.
     step: u32,
-    groups: BTreeMap<Alike, Group>,
+    groups: BTreeMap<Alike, FailureGroup>,
     seen: u64,
 }
 
@@ -63,7 +63,7 @@ impl Grouping {
         if self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(&alike) {
             return;
         }
-        let group = self.groups.entry(alike).or_insert_with(|| Group {
+        let group = self.groups.entry(alike).or_insert_with(|| FailureGroup {
             text: text.clone(),
             same: true,
             count: 0,
@@ -82,7 +82,7 @@ impl Grouping {
 
     /// The largest groups of so many failed tasks.
     pub(super) fn finish(self, failed: u64) -> FailuresBody {
-        let mut groups: Vec<(Alike, Group)> = self.groups.into_iter().collect();
+        let mut groups: Vec<(Alike, FailureGroup)> = self.groups.into_iter().collect();
         groups.sort_by_key(|(_, group)| (std::cmp::Reverse(group.count), group.ranges.first().copied()));
         groups.truncate(TOLD_MAX);
         let groups: Vec<FailureBody> = groups
@@ -101,7 +101,7 @@ impl Grouping {
     }
 }
 
-/// What its worker said, in one line, without the exit code in front of it.
+/// The worker's text, in one line, without the exit code in front of it.
 fn told_of(task: &TaskView) -> String {
     let line = words::one_line(task.status.as_deref().unwrap_or_default());
     let rest = task.exit_code.and_then(|code| {
@@ -146,13 +146,13 @@ pub(super) fn text(failures: &FailuresBody) -> Page {
     table::layout(&lines, &[true, false, false])
 }
 
-/// What to do about them.
+/// Prints hints about the failures.
 pub(super) fn hints(job: JobId, output: &Output) {
     output.hint(&format!("show their output: turno job logs {job} --failed"));
     output.hint(&format!("retry them: turno job retry {job} --failed"));
 }
 
-impl Asked<'_> {
+impl JobClient<'_> {
     /// Its failed tasks, grouped; nothing if it has none.
     pub(super) async fn failures(&self, view: &JobView) -> Result<Option<FailuresBody>, Failure> {
         if view.counts.failed == 0 {
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!((read.groups.len(), read.others), (0, 5), "what was not read is counted too");
     }
 
-    /// What a worker says reaches a terminal as letters.
+    /// A worker's text is escaped for the terminal.
     #[test]
     fn words_of_a_worker_are_one_harmless_line() {
         let hostile = "\x1b[2J\x1b]0;gone\x07two\r\n\tlines \u{202e}back\u{9b}31m";

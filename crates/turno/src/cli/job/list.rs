@@ -5,8 +5,8 @@ use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::job::{JobId, JobState, TaskState, TaskView};
 use turno_proto::model::limits;
 
-use super::select::{Part, Ranges};
-use super::{Asked, check_tasks, named};
+use super::select::{JobPart, Ranges};
+use super::{JobClient, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::compose::parse_count;
 use crate::cli::connect;
@@ -16,13 +16,13 @@ use crate::cli::help;
 use crate::cli::schema::job::{JobListDocument, JobRow};
 use crate::cli::schema::task::TaskListDocument;
 
-/// List jobs, the latest first
+/// List jobs, newest first
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job ls", "turno job ls --state waiting,running", "turno job ls --tag may --tag night", "turno job ls --limit 20 -o wide", "turno job ls --json"],
     &[1, 5, 78, 124],
 ))]
-pub(super) struct LsArgs {
+pub(super) struct JobLsArgs {
     /// Only jobs in these states, comma-separated
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<JobStateArg>,
@@ -66,7 +66,7 @@ impl JobStateArg {
 
 /// List the tasks of a job by number
 ///
-/// With `-o jsonl` and `-o name` tasks are printed as the broker tells of them, so that even a million take little memory.
+/// With `-o jsonl` and `-o name` tasks are printed as they arrive, so that even a million take little memory.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job tasks 7", "turno job tasks last --state failed", "turno job tasks 7.1-20 --json", "turno job tasks 7 -o jsonl"],
@@ -74,7 +74,7 @@ impl JobStateArg {
 ))]
 pub(super) struct TasksArgs {
     /// Job or some of its tasks: 7, last, 7.1-20
-    job: Part,
+    job: JobPart,
 
     /// Only tasks in this state
     #[arg(long, value_name = "STATE")]
@@ -116,8 +116,8 @@ fn page(left: u64) -> u32 {
     u32::try_from(left).unwrap_or(u32::MAX).min(limits::PAGE_MAX)
 }
 
-pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+pub(super) async fn jobs(args: &JobLsArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let asked = JobClient::connect(invocation).await?;
     let states: Vec<JobState> = args.state.iter().map(|state| state.state()).collect();
     let most = args.limit.unwrap_or(u64::MAX);
     let mut rows: Vec<JobRow> = Vec::new();
@@ -159,7 +159,7 @@ pub(super) async fn jobs(args: &LsArgs, invocation: &Invocation) -> Result<u8, F
 }
 
 pub(super) async fn tasks(args: &TasksArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     // Asked first, so that a job that is not there is told as such, and `last` stays the same one on every page.
     let view = asked.find(args.job.job).await?;
     args.job.tasks.as_deref().map_or(Ok(()), |tasks| check_tasks(&view, tasks))?;
@@ -181,14 +181,14 @@ fn streams(invocation: &Invocation) -> bool {
     matches!(invocation.output.format(), Format::Jsonl | Format::Name)
 }
 
-/// What is left of a range after a number.
+/// The rest of a range after a number.
 fn rest((first, last): (u32, u32), after: Option<u32>) -> Option<(Option<u32>, u32)> {
     let after = after.max(first.checked_sub(1));
     (after.is_none_or(|after| after < last)).then_some((after, last))
 }
 
 struct Pages<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a JobClient<'a>,
     job: JobId,
     args: &'a TasksArgs,
     rows: Vec<TaskView>,

@@ -21,15 +21,15 @@ use turno_client::{AdminAnswer, AdminCall, Client};
 use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobView};
 
-use self::change::{CancelArgs, HoldArgs, ReleaseArgs, RmArgs};
-use self::explain::ExplainArgs;
-use self::list::{LsArgs, TasksArgs};
+use self::change::{HoldArgs, JobCancelArgs, JobRmArgs, ReleaseArgs};
+use self::explain::JobExplainArgs;
+use self::list::{JobLsArgs, TasksArgs};
 use self::logs::LogsArgs;
 use self::progress::ProgressArgs;
 use self::report::ReportArgs;
 use self::result::ResultArgs;
-use self::retry::RetryArgs;
-use self::select::{One, Part};
+use self::retry::JobRetryArgs;
+use self::select::{JobPart, One};
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
 use super::Invocation;
@@ -39,7 +39,7 @@ use super::help;
 use super::schema::job::{JobDocument, JobErrorBody, JobListDocument, JobRow};
 use super::shown::Page;
 
-/// Submit jobs, look at them and steer them
+/// Submit, list, show and control jobs
 #[derive(Args, Debug)]
 pub(crate) struct JobArgs {
     #[command(subcommand)]
@@ -50,36 +50,36 @@ pub(crate) struct JobArgs {
 enum JobCommand {
     Submit(Box<SubmitArgs>),
     #[command(visible_alias = "list")]
-    Ls(LsArgs),
+    Ls(JobLsArgs),
     #[command(visible_aliases = ["info", "get"])]
-    Show(ShowArgs),
+    Show(JobShowArgs),
     Tasks(TasksArgs),
     Logs(LogsArgs),
     Result(ResultArgs),
-    Explain(ExplainArgs),
-    Cancel(CancelArgs),
-    Retry(RetryArgs),
+    Explain(JobExplainArgs),
+    Cancel(JobCancelArgs),
+    Retry(JobRetryArgs),
     Hold(HoldArgs),
     Release(ReleaseArgs),
     Wait(WaitArgs),
     Progress(ProgressArgs),
     Report(ReportArgs),
     #[command(visible_aliases = ["delete", "remove"])]
-    Rm(RmArgs),
+    Rm(JobRmArgs),
 }
 
-/// Show one job, or one task of it
+/// Show one job or one task
 ///
-/// Of a job: its state, its tasks by state, why it waits, and what was asked for. Of a task: what it is for, the command it
-/// runs, its state and its attempts. Attempts before the latest are known until the broker is started again.
+/// For a job: its state, its tasks by state, why it waits, and its submission. For a task: its item, its command, its
+/// state and its attempts. Attempts before the latest are known until the broker restarts.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job show 7", "turno job show 7.3", "turno job show last --json"],
     &[1, 4, 5, 78, 124],
 ))]
-struct ShowArgs {
+struct JobShowArgs {
     /// Job or task: 7, last, 7.3
-    job: Part,
+    job: JobPart,
 }
 
 pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure> {
@@ -102,8 +102,8 @@ pub(crate) fn run(args: &JobArgs, invocation: &Invocation) -> Result<u8, Failure
     }
 }
 
-async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+async fn show(args: &JobShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
+    let asked = JobClient::connect(invocation).await?;
     let view = asked.find(args.job.job).await?;
     if let Some(ranges) = &args.job.tasks {
         return task::show(&asked, &view, ranges).await;
@@ -119,12 +119,12 @@ async fn show(args: &ShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
 }
 
 /// A connection and the command it is for.
-struct Asked<'a> {
+struct JobClient<'a> {
     client: Client,
     invocation: &'a Invocation,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> JobClient<'a> {
     async fn connect(invocation: &'a Invocation) -> Result<Self, Failure> {
         Ok(Self { client: connect::client(invocation).await?, invocation })
     }
@@ -189,13 +189,13 @@ fn named(failure: Failure, job: JobId) -> Failure {
     }
 }
 
-/// What was done to one job.
+/// Prints a change of one job.
 fn one_done(view: &JobView, invocation: &Invocation, line: impl Fn(&JobView) -> String) -> Result<(), Failure> {
     let document = JobDocument::from(view);
     invocation.output.one(&document, &view.id.to_string(), || line(view) + "\n")
 }
 
-/// What was done to jobs, one line each. Which document that is, is known from what was typed: `alone` for one job.
+/// Prints changes of jobs, one line each. The arguments decide which document that is: `alone` for one job.
 fn done(
     ends: &[(JobId, Result<JobView, Failure>)],
     alone: bool,

@@ -6,18 +6,18 @@ use turno_proto::model::job::JobView;
 use super::select::{Item, Jobs, is_one};
 use super::text::state_line;
 use super::wait::tell_ends;
-use super::watch::{Cut, Until, Wait, explained, selector};
-use super::{Asked, JobListDocument};
+use super::watch::{Until, Wait, WaitCut, explained, selector};
+use super::{JobClient, JobListDocument};
 use crate::cli::Invocation;
 use crate::cli::error::Failure;
 use crate::cli::help;
 use turno_proto::model::Code;
 
-/// Show how far jobs are until they have ended
+/// Show the progress of jobs until they have ended
 ///
-/// Two bars on a terminal, one for jobs and one for tasks; elsewhere a line every 10 seconds; both on stderr. --progress
-/// chooses. When the jobs have ended, how they did is told on stdout. The exit status is 0 then, whatever became of their
-/// tasks: `turno job wait` is for scripts. Ctrl-C leaves the jobs as they are.
+/// On a terminal, two bars: one for jobs and one for tasks. Otherwise one line every 10 seconds. Both go to stderr;
+/// --progress selects the form. When the jobs have ended, their results are printed to stdout. The exit status is 0
+/// even if tasks failed: use `turno job wait` in scripts. Ctrl-C does not affect the jobs.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job progress", "turno job progress 7", "turno job progress 5-8 --progress plain"],
@@ -31,7 +31,7 @@ pub(super) struct ProgressArgs {
 
 pub(super) async fn run(args: &ProgressArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let mut wait = Wait::new(invocation)?;
-    let mut asked = Asked::connect(invocation).await?;
+    let mut asked = JobClient::connect(invocation).await?;
     let found = match args.jobs.is_empty() {
         true => asked.named(&[Jobs(vec![Item::All])], |job| !job.state.is_end()).await,
         false => asked.named(&args.jobs, |_| true).await,
@@ -49,7 +49,7 @@ pub(super) async fn run(args: &ProgressArgs, invocation: &Invocation) -> Result<
             tell_ends(&jobs, is_one(&args.jobs), &asked).await?;
             Ok(0)
         }
-        Err(Cut::Signal(exit)) if !invocation.output.format().is_json() => {
+        Err(WaitCut::Signal(exit)) if !invocation.output.format().is_json() => {
             leave(&jobs, invocation);
             Ok(exit)
         }
@@ -60,7 +60,7 @@ pub(super) async fn run(args: &ProgressArgs, invocation: &Invocation) -> Result<
 /// Jobs that are told of one by one when somebody leaves.
 const TOLD_MAX: usize = 10;
 
-/// What goes on, and how to come back to it.
+/// Prints which jobs go on, and how to watch them again.
 fn leave(jobs: &[JobView], invocation: &Invocation) {
     let open: Vec<&JobView> = jobs.iter().filter(|job| !job.state.is_end()).collect();
     for job in open.iter().take(TOLD_MAX) {

@@ -11,19 +11,19 @@ use turno_proto::model::archive::{FileView, is_file_name};
 use turno_proto::model::job::JobId;
 use turno_proto::model::limits::PAGE_MAX;
 
-use super::select::Part;
-use super::{Asked, check_tasks, named};
+use super::select::JobPart;
+use super::{JobClient, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::schema::output::{ResultListDocument, ResultRow};
 
-/// Fetch the files that tasks brought back
+/// Fetch the files that tasks returned
 ///
-/// Each goes to DIR/TASK/NAME; files that are there already are replaced. Nothing is written outside DIR. Of a file that
-/// several attempts of a task brought, the latest counts. Files that were kept and cannot be read any more are named as lost
-/// to damage; the others are fetched, and the command fails.
+/// Each file is written to DIR/TASK/NAME and replaces an existing one. Nothing is written outside DIR. If several
+/// attempts of a task returned the same file, the latest one is fetched. Damaged files are named as lost; the others
+/// are fetched, and the command fails.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job result last", "turno job result 7 --dir results", "turno job result 7.1-20 --list"],
@@ -31,7 +31,7 @@ use crate::cli::schema::output::{ResultListDocument, ResultRow};
 ))]
 pub(super) struct ResultArgs {
     /// Job or some of its tasks: 7, last, 7.1-20
-    job: Part,
+    job: JobPart,
 
     /// Target directory [default: job-7 for job 7]
     #[arg(short, long, value_name = "DIR")]
@@ -43,7 +43,7 @@ pub(super) struct ResultArgs {
 }
 
 pub(super) async fn run(args: &ResultArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     let view = asked.find(args.job.job).await?;
     args.job.tasks.as_deref().map_or(Ok(()), |tasks| check_tasks(&view, tasks))?;
     let job = view.id;
@@ -93,7 +93,7 @@ fn named_few(lost: &[String]) -> String {
     }
 }
 
-impl Asked<'_> {
+impl JobClient<'_> {
     /// The files that are meant, by task and name, and whether others may be lost.
     async fn files(&self, job: JobId, args: &ResultArgs) -> Result<(Vec<FileView>, bool), Failure> {
         let tasks = args.job.tasks.as_deref();

@@ -10,7 +10,7 @@ use turno_proto::model::limits::{PAGE_MAX, TASK_RANGES_MAX};
 
 use super::select::{Ranges, Target, TaskRanges};
 use super::text::{number_of_tasks, title};
-use super::{Asked, check_tasks, named};
+use super::{JobClient, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
@@ -19,11 +19,11 @@ use crate::cli::schema::job::JobErrorBody;
 use crate::cli::schema::job_retry::{JobRetryDocument, RetriedJob};
 use crate::cli::shown::Page;
 
-/// Run tasks again that have ended: those that failed, or those that are named
+/// Run failed or selected tasks again
 ///
-/// They wait again in the same job, which goes on if it had ended. Their attempts are counted on, failures of before do not
-/// count. Of tasks that are named, finished and cancelled ones run again, too; those that wait or run are left alone. Of a
-/// range and of all, jobs without a failed task are left out, unless tasks are named.
+/// The tasks wait again in the same job, which continues if it had ended. Their attempt numbers continue; earlier
+/// failures do not count. Tasks that are selected by number run again even if they finished or were cancelled; waiting
+/// and running ones are skipped. A range and `all` skip jobs without failed tasks, unless tasks are selected.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -34,7 +34,7 @@ use crate::cli::shown::Page;
     ],
     &[1, 3, 4, 5, 78, 124],
 ))]
-pub(super) struct RetryArgs {
+pub(super) struct JobRetryArgs {
     /// Jobs: 7, last, 1,3,5-8 or all; or tasks of one: 7.1-20
     #[arg(required = true, value_name = "JOB|JOB.TASKS")]
     targets: Vec<Target>,
@@ -49,13 +49,13 @@ pub(super) struct RetryArgs {
     dry_run: bool,
 }
 
-pub(super) async fn run(args: &RetryArgs, invocation: &Invocation) -> Result<u8, Failure> {
+pub(super) async fn run(args: &JobRetryArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let both = args.failed || args.tasks.is_some();
     if both && args.targets.iter().any(|target| matches!(target, Target::Tasks(..))) {
         return Err(Failure::new(Code::BadUsage, "tasks are given twice: with the job and with an option")
             .fix("use job ids without tasks together with --failed or --tasks"));
     }
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     let meant = asked.meant(args).await?;
     let (mut jobs, mut errors) = (Vec::new(), Vec::new());
     for (view, tasks) in &meant {
@@ -95,7 +95,7 @@ pub(super) async fn run(args: &RetryArgs, invocation: &Invocation) -> Result<u8,
     Ok(if errors.is_empty() { 0 } else { 3 })
 }
 
-/// What became of one job, in words.
+/// The result for one job, as a line.
 fn line(view: &JobView, named: bool, tasks: u64, dry_run: bool) -> String {
     let job = title(view);
     let what = match (tasks, dry_run) {
@@ -108,9 +108,9 @@ fn line(view: &JobView, named: bool, tasks: u64, dry_run: bool) -> String {
     format!("{job}: {} {what}\n", number_of_tasks(tasks))
 }
 
-impl Asked<'_> {
+impl JobClient<'_> {
     /// The jobs that are meant, and which tasks of each: none named are those that failed.
-    async fn meant(&self, args: &RetryArgs) -> Result<Vec<(JobView, Option<Ranges>)>, Failure> {
+    async fn meant(&self, args: &JobRetryArgs) -> Result<Vec<(JobView, Option<Ranges>)>, Failure> {
         let fits: fn(&JobView) -> bool = if args.tasks.is_some() { |_| true } else { |view| view.counts.failed > 0 };
         // A job may be named for what failed and for some tasks: that is done one after the other.
         let mut meant: BTreeMap<(JobId, bool), (JobView, Option<Ranges>)> = BTreeMap::new();

@@ -58,13 +58,13 @@ impl std::fmt::Display for One {
 
 /// Numbers from `first` to `last`, in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct NumberSpan {
     first: u64,
     last: u64,
     step: u64,
 }
 
-impl Span {
+impl NumberSpan {
     pub(super) const fn contains(&self, number: u64) -> bool {
         number >= self.first && number <= self.last && (number - self.first).is_multiple_of(self.step)
     }
@@ -76,7 +76,7 @@ pub(super) enum Item {
     /// That job must be there.
     One(One),
     /// Those of them that are there.
-    Span(Span),
+    Span(NumberSpan),
     /// Every one.
     All,
 }
@@ -103,9 +103,9 @@ fn item(text: &str) -> Result<Item, SelectError> {
         "all" => Ok(Item::All),
         "last" => Ok(Item::One(One::Last)),
         _ => {
-            let Span { first, last, step } = span(text, SelectError::Jobs)?;
+            let NumberSpan { first, last, step } = span(text, SelectError::Jobs)?;
             let one = first == last && !text.contains('-');
-            Ok(if one { Item::One(One::Id(JobId(first))) } else { Item::Span(Span { first, last, step }) })
+            Ok(if one { Item::One(One::Id(JobId(first))) } else { Item::Span(NumberSpan { first, last, step }) })
         }
     }
 }
@@ -144,12 +144,12 @@ impl Target {
 
 /// One job, or some of its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct JobPart {
     pub(super) job: One,
     pub(super) tasks: Option<Ranges>,
 }
 
-impl FromStr for Part {
+impl FromStr for JobPart {
     type Err = SelectError;
 
     fn from_str(text: &str) -> Result<Self, SelectError> {
@@ -181,7 +181,7 @@ impl FromStr for TaskRanges {
 fn ranges(text: &str) -> Result<Ranges, SelectError> {
     let mut found: Vec<(u64, u64)> = Vec::new();
     for part in text.split(',') {
-        let Span { first, last, step } = span(part, SelectError::Tasks)?;
+        let NumberSpan { first, last, step } = span(part, SelectError::Tasks)?;
         if last > u64::from(TASK_NUMBER_MAX) {
             return Err(SelectError::TooHigh);
         }
@@ -213,7 +213,7 @@ fn ranges(text: &str) -> Result<Ranges, SelectError> {
 }
 
 /// `7`, `1-20` or `1-20:2`.
-fn span(text: &str, wrong: SelectError) -> Result<Span, SelectError> {
+fn span(text: &str, wrong: SelectError) -> Result<NumberSpan, SelectError> {
     let (range, step) = match text.split_once(':') {
         Some((range, step)) if range.contains('-') => (range, number(step).ok_or(wrong)?),
         Some(_) => return Err(wrong),
@@ -221,7 +221,7 @@ fn span(text: &str, wrong: SelectError) -> Result<Span, SelectError> {
     };
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let (first, last) = (number(first).ok_or(wrong)?, number(last).ok_or(wrong)?);
-    if last < first || step == 0 { Err(SelectError::Range) } else { Ok(Span { first, last, step }) }
+    if last < first || step == 0 { Err(SelectError::Range) } else { Ok(NumberSpan { first, last, step }) }
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     const fn span_of(first: u64, last: u64, step: u64) -> Item {
-        Item::Span(Span { first, last, step })
+        Item::Span(NumberSpan { first, last, step })
     }
 
     #[test]
@@ -310,9 +310,9 @@ mod tests {
             assert_eq!(text.parse::<Target>(), expected, "{text:?}");
         }
         assert_eq!("7,8".parse::<Target>(), Ok(Target::Jobs(Jobs(vec![id(7), id(8)]))));
-        assert_eq!("7".parse::<Part>(), Ok(Part { job: seven, tasks: None }));
-        assert_eq!("last.2".parse::<Part>(), Ok(Part { job: One::Last, tasks: Some(vec![(2, 2)]) }));
-        assert_eq!("7,8".parse::<Part>(), Err(SelectError::One));
+        assert_eq!("7".parse::<JobPart>(), Ok(JobPart { job: seven, tasks: None }));
+        assert_eq!("last.2".parse::<JobPart>(), Ok(JobPart { job: One::Last, tasks: Some(vec![(2, 2)]) }));
+        assert_eq!("7,8".parse::<JobPart>(), Err(SelectError::One));
         assert_eq!("8,1-6".parse::<TaskRanges>(), Ok(TaskRanges(vec![(1, 6), (8, 8)])));
         assert_eq!("7.1".parse::<TaskRanges>(), Err(SelectError::Numbers));
         assert_eq!("3-1".parse::<TaskRanges>(), Err(SelectError::Range));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_span_holds_its_steps() {
-        let span = Span { first: 5, last: 20, step: 5 };
+        let span = NumberSpan { first: 5, last: 20, step: 5 };
         let held: Vec<u64> = (0..30).filter(|number| span.contains(*number)).collect();
         assert_eq!(held, [5, 10, 15, 20]);
     }

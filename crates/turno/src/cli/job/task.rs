@@ -1,13 +1,13 @@
 //! `turno job show JOB.TASK`: what a task is for, what it runs, and what became of its attempts.
 
 use turno_client::{AdminAnswer, AdminCall};
-use turno_proto::fill::{self, Filled, Given};
 use turno_proto::model::Code;
 use turno_proto::model::job::{AttemptView, JobSpec, JobView, TaskView};
+use turno_proto::placeholders::{self, Filled, Given};
 use turno_proto::work;
 
 use super::text::{pairs, words};
-use super::{Asked, named, no_task};
+use super::{JobClient, named, no_task};
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::schema::job::elapsed;
@@ -18,7 +18,7 @@ use crate::cli::table;
 use crate::cli::time::Clock;
 use crate::cli::words::one_line;
 
-pub(super) async fn show(asked: &Asked<'_>, view: &JobView, ranges: &[(u32, u32)]) -> Result<u8, Failure> {
+pub(super) async fn show(asked: &JobClient<'_>, view: &JobView, ranges: &[(u32, u32)]) -> Result<u8, Failure> {
     let job = view.id;
     let task = match ranges {
         [(first, last)] if first == last => *first,
@@ -46,12 +46,12 @@ pub(super) async fn show(asked: &Asked<'_>, view: &JobView, ranges: &[(u32, u32)
     Ok(0)
 }
 
-/// What the task runs, with its item and number put in; `None` if another program wrote the job in a way of its own.
+/// The command of the task, with its item and number put in; `None` if another program wrote the job in its own form.
 fn command_of(spec: &JobSpec, view: &TaskView) -> Option<SubmissionTask> {
     let work = work::decode(&spec.work).ok()?;
     let fields: Vec<&str> = view.item.iter().map(String::as_str).collect();
     let item = Some(&fields[..]).filter(|fields| !fields.is_empty());
-    let Filled { argv, cwd, env } = fill::fill(&work, Given { task: view.task, item });
+    let Filled { argv, cwd, env } = placeholders::fill(&work, Given { task: view.task, item });
     Some(SubmissionTask { task: view.task, argv, cwd, env: env.into_iter().collect() })
 }
 

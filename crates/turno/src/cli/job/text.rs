@@ -93,7 +93,7 @@ pub(super) fn whole(row: &JobRow, clock: &Clock) -> Page {
     page
 }
 
-/// What was asked for, as names and what they are.
+/// The options of a job, as names and values.
 pub(super) fn asked_for(spec: &SpecView) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let span = |length: Seconds| short(length.duration());

@@ -8,7 +8,7 @@ use super::select::{Jobs, is_one};
 use super::text::state_line;
 use super::watch::explained;
 pub(super) use super::watch::{Until, Wait};
-use super::{Asked, JobDocument};
+use super::{JobClient, JobDocument};
 use crate::cli::Invocation;
 use crate::cli::error::Failure;
 use crate::cli::help;
@@ -17,9 +17,9 @@ use crate::cli::shown::Page;
 
 /// Wait until jobs have ended
 ///
-/// The exit status is 1 if a task failed or was cancelled. Tasks that failed alike are told together. --timeout says how
-/// long to wait at most; without it, for ever. A broker that restarts is waited for. Ctrl-C ends the wait and leaves the
-/// jobs as they are. How far they are is told on stderr meanwhile (--progress).
+/// The exit status is 1 if a task failed or was cancelled. Similar failures are grouped. --timeout limits the waiting;
+/// by default there is no limit. The command waits through a restart of the broker. Ctrl-C ends only the waiting.
+/// Progress is shown on stderr (--progress).
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -46,7 +46,7 @@ pub(super) struct WaitArgs {
 
 pub(super) async fn run(args: &WaitArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let mut wait = Wait::new(invocation)?;
-    let mut asked = Asked::connect(invocation).await?;
+    let mut asked = JobClient::connect(invocation).await?;
     let mut jobs = asked.named(&args.jobs, |_| true).await?;
     let until = if args.any { Until::Any } else { Until::All };
     if let Err(cut) = wait.until(until, &mut jobs, &mut asked).await {
@@ -60,7 +60,7 @@ pub(super) async fn run(args: &WaitArgs, invocation: &Invocation) -> Result<u8, 
 
 /// How jobs ended, and what failed in them: on stdout in every format, with the next useful commands on stderr. `alone`:
 /// one job was named by its number, and its document is that of one job.
-pub(super) async fn tell_ends(jobs: &[JobView], alone: bool, asked: &Asked<'_>) -> Result<(), Failure> {
+pub(super) async fn tell_ends(jobs: &[JobView], alone: bool, asked: &JobClient<'_>) -> Result<(), Failure> {
     let output = &asked.invocation.output;
     let mut rows = Vec::new();
     for job in jobs {

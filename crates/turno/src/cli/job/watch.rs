@@ -13,7 +13,7 @@ use turno_proto::model::limits::PAGE_MAX;
 
 use super::select;
 use super::text::{counts, title};
-use super::{Asked, named, view};
+use super::{JobClient, named, view};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
@@ -30,7 +30,7 @@ const WAITS_MAX: usize = 100;
 /// How often those are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a wait is for.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// All jobs have ended.
@@ -39,9 +39,9 @@ pub(super) enum Until {
     Any,
 }
 
-/// What ended a wait before its jobs did.
+/// The reason why a wait ended before its jobs.
 #[derive(Debug)]
-pub(super) enum Cut {
+pub(super) enum WaitCut {
     /// The time is over.
     Late,
     /// A signal; the exit status it gives.
@@ -65,7 +65,7 @@ impl<'a> Wait<'a> {
     }
 
     /// The job once it has ended. Should the connection be lost, `asked` gets another.
-    pub(super) async fn until_end(&mut self, job: &JobView, asked: &mut Asked<'_>) -> Result<JobView, Failure> {
+    pub(super) async fn until_end(&mut self, job: &JobView, asked: &mut JobClient<'_>) -> Result<JobView, Failure> {
         let mut jobs = vec![job.clone()];
         match self.until(Until::All, &mut jobs, asked).await {
             Ok(()) => Ok(jobs.swap_remove(0)),
@@ -74,17 +74,22 @@ impl<'a> Wait<'a> {
     }
 
     /// Returns when the jobs, or one of them, have ended; they are as they were last seen then.
-    pub(super) async fn until(&mut self, until: Until, jobs: &mut [JobView], asked: &mut Asked<'_>) -> Result<(), Cut> {
+    pub(super) async fn until(
+        &mut self,
+        until: Until,
+        jobs: &mut [JobView],
+        asked: &mut JobClient<'_>,
+    ) -> Result<(), WaitCut> {
         let end = self.watch(until, jobs, asked).await;
         self.screen.clear();
-        if matches!(end, Err(Cut::Late)) {
-            // For the last word; if nobody answers, what was last known must do.
+        if matches!(end, Err(WaitCut::Late)) {
+            // For the last report; without an answer, the last known state is used.
             let _ = look(jobs, &asked.client).await;
         }
         end
     }
 
-    async fn watch(&mut self, until: Until, jobs: &mut [JobView], asked: &mut Asked<'_>) -> Result<(), Cut> {
+    async fn watch(&mut self, until: Until, jobs: &mut [JobView], asked: &mut JobClient<'_>) -> Result<(), WaitCut> {
         let mut waits = Waits::default();
         loop {
             let open: Vec<JobId> = jobs.iter().filter(|job| !job.state.is_end()).map(|job| job.id).collect();
@@ -97,8 +102,8 @@ impl<'a> Wait<'a> {
                 Some(end) = waits.next() => Some(end),
                 () = self.screen.due() => None,
                 () = sleep(LOOK_EVERY), if unasked => None,
-                () = late(self.deadline) => return Err(Cut::Late),
-                exit = self.signals.next() => return Err(Cut::Signal(exit)),
+                () = late(self.deadline) => return Err(WaitCut::Late),
+                exit = self.signals.next() => return Err(WaitCut::Signal(exit)),
             };
             let told = match told {
                 Some((id, end)) => end.map(|end| {
@@ -113,12 +118,12 @@ impl<'a> Wait<'a> {
                     asked.invocation.output.note("connection lost; reconnecting");
                     waits = Waits::default();
                     asked.client = tokio::select! {
-                        client = found_again(asked.invocation) => client.map_err(Cut::Failed)?,
-                        () = late(self.deadline) => return Err(Cut::Late),
-                        exit = self.signals.next() => return Err(Cut::Signal(exit)),
+                        client = found_again(asked.invocation) => client.map_err(WaitCut::Failed)?,
+                        () = late(self.deadline) => return Err(WaitCut::Late),
+                        exit = self.signals.next() => return Err(WaitCut::Signal(exit)),
                     };
                 }
-                Err(failure) => return Err(Cut::Failed(failure)),
+                Err(failure) => return Err(WaitCut::Failed(failure)),
             }
         }
     }
@@ -214,7 +219,7 @@ pub(super) fn selector(jobs: &[&JobView]) -> String {
 }
 
 /// Why a wait ended, and how to come back to the jobs that go on.
-pub(super) fn explained(cut: Cut, jobs: &[JobView]) -> Failure {
+pub(super) fn explained(cut: WaitCut, jobs: &[JobView]) -> Failure {
     let open: Vec<&JobView> = jobs.iter().filter(|job| !job.state.is_end()).collect();
     let numbers = selector(&open);
     let back = format!("wait again with `turno job wait {numbers}`, or cancel with `turno job cancel {numbers}`");
@@ -223,16 +228,16 @@ pub(super) fn explained(cut: Cut, jobs: &[JobView]) -> Failure {
         _ => (format!("{} jobs", open.len()), "the jobs continue"),
     };
     match cut {
-        Cut::Failed(failure) if is_loss(failure.code()) => failure.fix(format!("the job is stored; {back}")),
-        Cut::Failed(failure) => failure,
-        Cut::Late => {
+        WaitCut::Failed(failure) if is_loss(failure.code()) => failure.fix(format!("the job is stored; {back}")),
+        WaitCut::Failed(failure) => failure,
+        WaitCut::Late => {
             let what = match &open[..] {
                 [job] => format!("{what} has not ended: {}", counts(&job.counts)),
                 _ => format!("{what} have not ended"),
             };
             Failure::new(Code::TimedOut, what).why(format!("--timeout has passed; {goes_on}")).fix(back)
         }
-        Cut::Signal(exit) => Failure::new(Code::Cancelled, format!("stopped waiting for {what}"))
+        WaitCut::Signal(exit) => Failure::new(Code::Cancelled, format!("stopped waiting for {what}"))
             .why(goes_on)
             .fix(back)
             .hinted()
@@ -250,17 +255,17 @@ mod tests {
     fn anyone_who_stops_waiting_is_told_how_to_come_back() {
         let job = [tests::view(7)];
         let back = "wait again with `turno job wait 7`, or cancel with `turno job cancel 7`";
-        for (cut, exit) in [(Cut::Late, 124), (Cut::Signal(130), 130), (Cut::Signal(143), 143)] {
+        for (cut, exit) in [(WaitCut::Late, 124), (WaitCut::Signal(130), 130), (WaitCut::Signal(143), 143)] {
             let failure = explained(cut, &job);
             assert_eq!(failure.exit(), exit);
             assert_eq!(failure.body().hint, back);
             assert!(failure.what().contains("job 7 (sim)") && failure.body().why.ends_with("the job continues"));
         }
-        let left = explained(Cut::Signal(130), &job).render(Paint::plain());
+        let left = explained(WaitCut::Signal(130), &job).render(Paint::plain());
         assert_eq!(left, format!("stopped waiting for job 7 (sim): the job continues\nhint: {back}\n"));
-        let late = explained(Cut::Late, &job);
+        let late = explained(WaitCut::Late, &job);
         assert_eq!(late.what(), "job 7 (sim) has not ended: 20 waiting, 4 running, 6 finished");
-        let several = explained(Cut::Late, &[tests::view(9), tests::view(7), tests::view(8), tests::view(20)]);
+        let several = explained(WaitCut::Late, &[tests::view(9), tests::view(7), tests::view(8), tests::view(20)]);
         assert_eq!(several.what(), "4 jobs have not ended");
         assert!(several.body().hint.contains("turno job wait 7-9,20"), "{several:?}");
     }
@@ -269,9 +274,9 @@ mod tests {
     fn only_a_lost_connection_is_tried_again() {
         assert!(is_loss(Code::ConnectionLost) && is_loss(Code::CannotConnect) && is_loss(Code::Closing));
         assert!(!is_loss(Code::NotFound) && !is_loss(Code::BadCall) && !is_loss(Code::TooManyInFlight));
-        let gone = explained(Cut::Failed(Failure::of(Code::CannotConnect)), &[tests::view(7)]);
+        let gone = explained(WaitCut::Failed(Failure::of(Code::CannotConnect)), &[tests::view(7)]);
         assert!(gone.body().hint.contains("turno job wait 7"), "{gone:?}");
-        let refused = explained(Cut::Failed(Failure::of(Code::NotFound)), &[tests::view(7)]);
+        let refused = explained(WaitCut::Failed(Failure::of(Code::NotFound)), &[tests::view(7)]);
         assert_eq!(refused, Failure::of(Code::NotFound));
     }
 }

@@ -23,10 +23,10 @@ const LINES: &str = "-";
 /// Calls at a time.
 const IN_FLIGHT: usize = 64;
 
-/// Cancel messages that wait or run
+/// Cancel waiting or running messages
 ///
-/// One that waits goes at once; one that runs is stopped at its worker. With several ids, one that is not there does not
-/// keep the others from being cancelled. All that waits in a queue goes with `turno queue purge`.
+/// A waiting message is removed at once; the worker of a running one is told to stop. An unknown id does not affect the
+/// others. `turno queue purge` removes all waiting messages of a queue.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -35,13 +35,13 @@ const IN_FLIGHT: usize = 64;
     ],
     &[1, 3, 4, 5, 78, 124],
 ))]
-pub(super) struct CancelArgs {
+pub(super) struct MessageCancelArgs {
     /// Message ids; - reads them from stdin, one per line
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 }
 
-pub(super) async fn run(args: &CancelArgs, invocation: &Invocation) -> Result<u8, Failure> {
+pub(super) async fn run(args: &MessageCancelArgs, invocation: &Invocation) -> Result<u8, Failure> {
     match args.ids.as_slice() {
         [id] if id != LINES => one(id, invocation).await,
         ids => many(&named(ids)?, invocation).await,
@@ -100,7 +100,7 @@ async fn many(ids: &[String], invocation: &Invocation) -> Result<u8, Failure> {
     confirm::ask(invocation, &format!("cancel {} messages?", ids.len()))?;
     let client = connect::client(invocation).await?;
     let mut window = Window::new(IN_FLIGHT);
-    let mut tally = Tally::default();
+    let mut tally = CancelTally::default();
     let mut left = ids.iter();
     while !tally.ends_all {
         if window.has_room() {
@@ -118,18 +118,18 @@ async fn many(ids: &[String], invocation: &Invocation) -> Result<u8, Failure> {
 
 /// How many ended, and how.
 #[derive(Default)]
-struct Tally {
+struct CancelTally {
     cancelled: u64,
     failed: u64,
     /// The first of them.
     failure: Option<Failure>,
-    /// What went wrong will go wrong with the others too.
+    /// The others would fail for the same reason.
     ends_all: bool,
     /// Kept only where all of them go into one document.
     kept: Vec<CancelledRow>,
 }
 
-impl Tally {
+impl CancelTally {
     fn take(
         &mut self,
         ids: &[String],

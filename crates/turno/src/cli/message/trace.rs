@@ -16,10 +16,10 @@ use crate::cli::table;
 use crate::cli::time::Clock;
 use crate::cli::words::{one_line, reason_word};
 
-/// Show the way that a message took: the brokers it came through, and where it is
+/// Show the path of a message through brokers, and where it is
 ///
-/// A broker knows where a message came from and where it gave it; what happens behind the next one, that one knows. The id
-/// is the same at all of them. What is settled is forgotten.
+/// A broker knows where a message came from and where it passed it on; the next broker knows the rest of the path,
+/// under the same id. Settled messages are forgotten.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno message trace 5f3a9c0d21e4000000000001c0000007", "turno message trace 5f3a9c0d21e4000000000001c0000007 --json"],

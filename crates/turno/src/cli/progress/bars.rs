@@ -3,12 +3,11 @@
 use super::meter::{JobCounts, Meter, TaskSums, eta_text, percent, rate_text};
 use crate::cli::paint::Paint;
 use crate::cli::shown::escaped;
+use crate::cli::width;
 
 /// Columns of a bar between its brackets, where there is room, and where there is little.
 const BAR_LONG: usize = 30;
 const BAR_SHORT: usize = 10;
-/// A terminal that does not say how wide it is.
-pub(super) const WIDTH: usize = 80;
 
 /// Something behind a bar. What stands for less goes first when there is no room.
 struct Word {
@@ -17,11 +16,11 @@ struct Word {
     bad: bool,
 }
 
-/// What stands for most.
+/// The highest weight: this word always stays.
 const MUST: u8 = 9;
 
 /// One bar and the words behind it.
-struct Line {
+struct BarLine {
     label: &'static str,
     part: u64,
     all: u64,
@@ -29,36 +28,36 @@ struct Line {
 }
 
 /// The lines, and a third one if nothing runs.
-pub(super) fn lines(meter: &Meter, width: usize, paint: Paint) -> Vec<String> {
+pub(super) fn lines(meter: &Meter, columns: usize, paint: Paint) -> Vec<String> {
     // The last column stays free: some terminals begin a new line there.
-    let width = width.saturating_sub(1);
+    let columns = columns.saturating_sub(1);
     let mut both = [jobs(&meter.jobs), tasks(meter)];
     let figures = both.each_ref().map(|line| format!("{}/{}", line.part, line.all));
     let figure_width = figures.iter().map(String::len).max().unwrap_or_default();
     // Label, brackets, figures, percent, and the blanks between them.
     let around = 5 + 2 + 2 + 2 + figure_width + 2 + 4;
     let widest = both.iter().map(|line| words_width(&line.words)).max().unwrap_or_default();
-    let bar = width.saturating_sub(around + widest).clamp(BAR_SHORT, BAR_LONG);
+    let bar = columns.saturating_sub(around + widest).clamp(BAR_SHORT, BAR_LONG);
     let mut shown: Vec<String> = Vec::new();
     for (line, figure) in both.iter_mut().zip(&figures) {
-        fit(&mut line.words, width.saturating_sub(around + bar));
+        fit(&mut line.words, columns.saturating_sub(around + bar));
         let plain =
             format!("{:<5}  [{}]  {figure:>figure_width$}  {:>3}%", line.label, drawn(line, bar), line.percent());
-        let start = cut(&plain, width);
+        let start = width::head(&plain, columns);
         let words: String = line.words.iter().map(|word| format!("  {}", painted(word, paint))).collect();
-        shown.push(start + &words);
+        shown.push(format!("{start}{words}"));
     }
-    shown.extend(meter.because.iter().map(|because| paint.dim(&cut(&escaped(because), width))));
+    shown.extend(meter.because.iter().map(|because| paint.dim(width::head(&escaped(because), columns))));
     shown
 }
 
-impl Line {
+impl BarLine {
     const fn percent(&self) -> u64 {
         percent(self.part, self.all)
     }
 }
 
-fn jobs(counts: &JobCounts) -> Line {
+fn jobs(counts: &JobCounts) -> BarLine {
     let words = [
         (counts.waiting, "waiting", 3),
         (counts.running, "running", 4),
@@ -67,10 +66,10 @@ fn jobs(counts: &JobCounts) -> Line {
         (counts.failed, "failed", 8),
         (counts.cancelled, "cancelled", 1),
     ];
-    Line { label: "jobs", part: counts.ended(), all: counts.all(), words: counted(&words) }
+    BarLine { label: "jobs", part: counts.ended(), all: counts.all(), words: counted(&words) }
 }
 
-fn tasks(meter: &Meter) -> Line {
+fn tasks(meter: &Meter) -> BarLine {
     let TaskSums { waiting, running, finished, failed, cancelled } = meter.tasks;
     let mut words = counted(&[
         (waiting, "waiting", 2),
@@ -81,7 +80,7 @@ fn tasks(meter: &Meter) -> Line {
     ]);
     words.extend(meter.rate().map(|rate| Word { text: rate_text(rate), worth: 4, bad: false }));
     words.extend(meter.eta().map(|eta| Word { text: eta_text(eta), worth: MUST, bad: false }));
-    Line { label: "tasks", part: meter.tasks.ended(), all: meter.tasks.all(), words }
+    BarLine { label: "tasks", part: meter.tasks.ended(), all: meter.tasks.all(), words }
 }
 
 fn counted(table: &[(u64, &str, u8)]) -> Vec<Word> {
@@ -105,7 +104,7 @@ fn fit(words: &mut Vec<Word>, room: usize) {
 }
 
 /// `=====>    `: full when all have ended and not before.
-fn drawn(line: &Line, width: usize) -> String {
+fn drawn(line: &BarLine, width: usize) -> String {
     let full = usize::try_from(u128::from(line.part) * width as u128 / u128::from(line.all.max(1))).unwrap_or(width);
     let full = if line.all == 0 { width } else { full.min(width) };
     let tip = usize::from(full < width);
@@ -114,11 +113,6 @@ fn drawn(line: &Line, width: usize) -> String {
 
 fn painted(word: &Word, paint: Paint) -> String {
     if word.bad { paint.bad(&word.text) } else { word.text.clone() }
-}
-
-/// As much of it as has room.
-fn cut(text: &str, width: usize) -> String {
-    text.chars().take(width).collect()
 }
 
 #[cfg(test)]
@@ -211,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_bar_is_full_when_all_have_ended_and_not_before() {
-        let bar = |part, all| drawn(&Line { label: "", part, all, words: Vec::new() }, 10);
+        let bar = |part, all| drawn(&BarLine { label: "", part, all, words: Vec::new() }, 10);
         let bars = [(0, 7), (1, 10), (9_999, 10_000), (7, 7), (0, 0), (u64::MAX, u64::MAX)];
         assert_eq!(
             bars.map(|(part, all)| bar(part, all)),

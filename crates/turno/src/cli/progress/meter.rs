@@ -1,5 +1,5 @@
-//! What there is to tell of jobs that are waited for: counts, how fast tasks end, and how long that will take. Looks at
-//! jobs go in with their moment, and nothing here reads a clock.
+//! The progress of jobs: counts, how fast tasks end, and how long the rest will take. Views of jobs go in with their time,
+//! and nothing here reads a clock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl TaskSums {
 
 /// Tasks that had ended at a moment.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct MeterSample {
     at: Duration,
     ended: u64,
 }
@@ -72,9 +72,9 @@ pub(super) struct Meter {
     pub(super) tasks: TaskSums,
     /// Why nothing runs; nothing if something does.
     pub(super) because: Option<String>,
-    first: Option<Look>,
+    first: Option<MeterSample>,
     /// The latest of them, the first being as long ago as the window or a little longer.
-    looks: VecDeque<Look>,
+    looks: VecDeque<MeterSample>,
 }
 
 impl Meter {
@@ -99,10 +99,10 @@ impl Meter {
             self.tasks.cancelled += u64::from(view.counts.cancelled);
         }
         self.because = if self.tasks.running == 0 { because(views) } else { None };
-        self.remember(Look { at, ended: self.tasks.ended() });
+        self.remember(MeterSample { at, ended: self.tasks.ended() });
     }
 
-    fn remember(&mut self, look: Look) {
+    fn remember(&mut self, look: MeterSample) {
         // Tasks that are tried again have not ended any more: what was before tells nothing of the rate.
         if self.looks.back().is_some_and(|last| look.ended < last.ended) {
             self.looks.clear();
@@ -118,7 +118,7 @@ impl Meter {
     /// Tasks that end in a second. If none did of late, since this began: tasks may be longer than the window.
     pub(super) fn rate(&self) -> Option<f64> {
         let last = self.looks.back()?;
-        let since = |then: &Look| {
+        let since = |then: &MeterSample| {
             let span = last.at.saturating_sub(then.at);
             #[expect(clippy::cast_precision_loss, reason = "a rate with few digits")]
             let ended = (last.ended - then.ended) as f64;

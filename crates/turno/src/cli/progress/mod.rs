@@ -12,7 +12,7 @@ use clap::ValueEnum;
 pub(crate) use self::meter::rate_text;
 pub(crate) use self::screen::Screen;
 
-/// What is told of progress.
+/// The value of --progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProgressWhen {
     /// Bars on a terminal, plain lines elsewhere
@@ -26,27 +26,27 @@ pub(crate) enum ProgressWhen {
     None,
 }
 
-/// What is told, once it is known where.
+/// The form of progress, once the terminal is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum ProgressStyle {
     Bars,
     Lines,
     Nothing,
 }
 
 /// A terminal that cannot move its cursor gets lines, like a file.
-const fn style(when: ProgressWhen, quiet: bool, terminal: bool, dumb: bool) -> Style {
+const fn style(when: ProgressWhen, quiet: bool, terminal: bool, dumb: bool) -> ProgressStyle {
     match when {
-        _ if quiet => Style::Nothing,
-        ProgressWhen::None => Style::Nothing,
-        ProgressWhen::Bar => Style::Bars,
-        ProgressWhen::Auto if terminal && !dumb => Style::Bars,
-        ProgressWhen::Auto | ProgressWhen::Plain => Style::Lines,
+        _ if quiet => ProgressStyle::Nothing,
+        ProgressWhen::None => ProgressStyle::Nothing,
+        ProgressWhen::Bar => ProgressStyle::Bars,
+        ProgressWhen::Auto if terminal && !dumb => ProgressStyle::Bars,
+        ProgressWhen::Auto | ProgressWhen::Plain => ProgressStyle::Lines,
     }
 }
 
 /// The style for this program's stderr.
-pub(crate) fn style_here(when: ProgressWhen, quiet: bool) -> Style {
+pub(crate) fn style_here(when: ProgressWhen, quiet: bool) -> ProgressStyle {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     style(when, quiet, io::stderr().is_terminal(), dumb)
 }
@@ -59,16 +59,16 @@ mod tests {
     fn bars_are_for_terminals_and_nothing_is_for_the_quiet() {
         let (terminal, file) = (true, false);
         let table = [
-            (ProgressWhen::Auto, terminal, Style::Bars),
-            (ProgressWhen::Auto, file, Style::Lines),
-            (ProgressWhen::Plain, terminal, Style::Lines),
-            (ProgressWhen::Bar, file, Style::Bars),
-            (ProgressWhen::None, terminal, Style::Nothing),
+            (ProgressWhen::Auto, terminal, ProgressStyle::Bars),
+            (ProgressWhen::Auto, file, ProgressStyle::Lines),
+            (ProgressWhen::Plain, terminal, ProgressStyle::Lines),
+            (ProgressWhen::Bar, file, ProgressStyle::Bars),
+            (ProgressWhen::None, terminal, ProgressStyle::Nothing),
         ];
         for (when, terminal, expected) in table {
             assert_eq!(style(when, false, terminal, false), expected, "{when:?}");
-            assert_eq!(style(when, true, terminal, false), Style::Nothing, "{when:?}");
+            assert_eq!(style(when, true, terminal, false), ProgressStyle::Nothing, "{when:?}");
         }
-        assert_eq!(style(ProgressWhen::Auto, false, terminal, true), Style::Lines);
+        assert_eq!(style(ProgressWhen::Auto, false, terminal, true), ProgressStyle::Lines);
     }
 }

@@ -3,15 +3,15 @@
 use std::future::pending;
 use std::time::Duration;
 
-use rustix::termios::tcgetwinsize;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use turno_proto::model::job::JobView;
 
-use super::bars::{self, WIDTH};
+use super::bars;
 use super::meter::Meter;
-use super::{Style, style_here};
+use super::{ProgressStyle, style_here};
 use crate::cli::Invocation;
 use crate::cli::output::Output;
+use crate::cli::width;
 
 /// From one look at the jobs to the next, drawn as bars and told in lines.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
@@ -21,10 +21,10 @@ const TOLD_EVERY: Duration = Duration::from_secs(10);
 const CLEAR: &str = "\r\x1b[K";
 const CLEAR_ABOVE: &str = "\x1b[1A\x1b[K";
 
-/// What is told of jobs while they are waited for.
+/// Shows the progress of jobs.
 pub(crate) struct Screen<'a> {
     output: &'a Output,
-    style: Style,
+    style: ProgressStyle,
     began: Instant,
     ticks: Option<Interval>,
     meter: Meter,
@@ -37,9 +37,9 @@ impl<'a> Screen<'a> {
         let style = style_here(invocation.global.progress, invocation.output.quiet());
         let began = Instant::now();
         let ticks = match style {
-            Style::Bars => Some(interval_at(began, DRAWN_EVERY)),
-            Style::Lines => Some(interval_at(began + TOLD_EVERY, TOLD_EVERY)),
-            Style::Nothing => None,
+            ProgressStyle::Bars => Some(interval_at(began, DRAWN_EVERY)),
+            ProgressStyle::Lines => Some(interval_at(began + TOLD_EVERY, TOLD_EVERY)),
+            ProgressStyle::Nothing => None,
         };
         let ticks = ticks.map(|mut ticks| {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -60,10 +60,10 @@ impl<'a> Screen<'a> {
     pub(crate) fn tell(&mut self, views: &[JobView]) {
         self.meter.look(self.began.elapsed(), views);
         match self.style {
-            Style::Nothing => {}
-            Style::Lines => self.output.stderr(self.meter.line()),
-            Style::Bars => {
-                let lines = bars::lines(&self.meter, width(), self.output.paint());
+            ProgressStyle::Nothing => {}
+            ProgressStyle::Lines => self.output.stderr(self.meter.line()),
+            ProgressStyle::Bars => {
+                let lines = bars::lines(&self.meter, width::terminal(std::io::stderr()), self.output.paint());
                 let text = self.wiped() + &lines.join("\n");
                 self.output.stderr_raw(text.as_bytes());
                 self.drawn = lines.len();
@@ -86,10 +86,4 @@ impl<'a> Screen<'a> {
             lines => CLEAR.to_owned() + &CLEAR_ABOVE.repeat(lines - 1),
         }
     }
-}
-
-/// Columns of the terminal at stderr.
-fn width() -> usize {
-    let told = tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col);
-    if told == 0 { WIDTH } else { told.into() }
 }

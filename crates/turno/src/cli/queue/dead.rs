@@ -16,14 +16,14 @@ use crate::cli::error::Failure;
 use crate::cli::help;
 use crate::cli::message;
 use crate::cli::schema::dead::{DeadBody, DeadDocument, DeadListDocument, RetriedDocument};
-use crate::cli::schema::reply::Content;
+use crate::cli::schema::reply::MessageContent;
 use crate::cli::shown::Page;
 use crate::cli::table;
 
 /// Ids in one call, well below what a control map may hold.
 const IDS: usize = 100;
 
-/// Look at dead letters, try them again, remove them
+/// List, show, retry and purge dead letters
 #[derive(Args, Debug)]
 pub(super) struct DeadArgs {
     #[command(subcommand)]
@@ -33,20 +33,20 @@ pub(super) struct DeadArgs {
 #[derive(Subcommand, Debug)]
 enum DeadCommand {
     #[command(visible_alias = "list")]
-    Ls(LsArgs),
+    Ls(DeadLsArgs),
     #[command(visible_aliases = ["info", "get"])]
-    Show(ShowArgs),
-    Retry(RetryArgs),
-    Purge(PurgeArgs),
+    Show(DeadShowArgs),
+    Retry(DeadRetryArgs),
+    Purge(DeadPurgeArgs),
 }
 
-/// List dead letters in the order of their deaths
+/// List dead letters, oldest first
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno queue dead ls emails", "turno queue dead ls emails --limit 100 --json", "turno queue dead ls emails -o name"],
     &[1, 4, 5, 78, 124],
 ))]
-struct LsArgs {
+struct DeadLsArgs {
     /// The queue
     queue: String,
 
@@ -59,13 +59,13 @@ struct LsArgs {
     after: Option<String>,
 }
 
-/// Show one dead letter: its body, its attempts and what the last failure said
+/// Show a dead letter: body, attempts and last failure
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno queue dead show emails 5f3a9c0d21e4000000000001c0000007", "turno queue dead show emails 5f3a9c0d21e4000000000001c0000007 --json"],
     &[1, 4, 5, 78, 124],
 ))]
-struct ShowArgs {
+struct DeadShowArgs {
     /// The queue
     queue: String,
 
@@ -75,13 +75,13 @@ struct ShowArgs {
 
 /// Put dead letters back into their queue
 ///
-/// They go to the end of it and have all their attempts again. A deadline that has passed counts no more.
+/// They go to the end of the queue with all their attempts. A deadline that has passed no longer applies.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno queue dead retry emails 5f3a9c0d21e4000000000001c0000007", "turno queue dead retry emails --all"],
     &[1, 4, 5, 78, 124],
 ))]
-struct RetryArgs {
+struct DeadRetryArgs {
     #[command(flatten)]
     which: Which,
 }
@@ -92,7 +92,7 @@ struct RetryArgs {
     &["turno queue dead purge emails 5f3a9c0d21e4000000000001c0000007", "turno queue dead purge emails --all --yes"],
     &[1, 4, 5, 78, 124],
 ))]
-struct PurgeArgs {
+struct DeadPurgeArgs {
     #[command(flatten)]
     which: Which,
 }
@@ -127,7 +127,7 @@ pub(super) async fn run(args: &DeadArgs, invocation: &Invocation) -> Result<u8, 
     }
 }
 
-async fn list(args: &LsArgs, invocation: &Invocation) -> Result<u8, Failure> {
+async fn list(args: &DeadLsArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let queue = &args.queue;
     check_queue(queue)?;
     args.after.iter().try_for_each(|id| message::check(id))?;
@@ -168,9 +168,10 @@ async fn show(queue: &str, id: &str, invocation: &Invocation) -> Result<u8, Fail
         Ok(fetched) => fetched,
         Err(failure) => return Err(blame(&client, failure, queue, id, invocation).await),
     };
-    // What no client of ours wrote is shown as it is.
+    // A payload that no client of ours wrote is shown as it is.
     let (headers, body) = headers::decode(&payload).unwrap_or_else(|_| (headers::Headers::new(), payload.bytes));
-    let document = DeadDocument { dead: DeadBody { letter, content: Content::from(&body[..]), headers } };
+    let content = MessageContent::new(&headers, &body);
+    let document = DeadDocument { dead: DeadBody { letter, content, headers } };
     invocation.output.one(&document, id, || text(&document.dead, &body, invocation))?;
     Ok(0)
 }

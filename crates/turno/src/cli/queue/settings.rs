@@ -16,14 +16,17 @@ use crate::cli::schema::dead::PurgedDocument;
 use crate::cli::schema::queue::QueueDocument;
 use crate::cli::shown::Page;
 
-/// Give a queue settings of its own
+/// Change the settings of a queue
 ///
-/// Sends to a durable queue are on the broker's disk before they are answered; sends to a volatile one are kept in
-/// memory alone and end with the broker. What is stored already stays stored. A worker at which deliveries expire in
-/// a row is dropped from the queue and comes back with one at a time. A worker of several queues gets messages from
-/// each in turn, from one of weight N up to N in a row. What is not named stays as it is. A queue with a setting of its
-/// own is not forgotten when nobody uses it, and the setting outlives the broker.
+/// Settings that are not named do not change. A queue with settings is kept even if it is unused, and over restarts of
+/// the broker.
+///
+/// Sends to a durable queue are on the broker's disk before they are answered; sends to a volatile queue are in memory
+/// only and end with the broker. Messages that are already stored stay stored. A worker with N expired deliveries in a
+/// row (--drop-after) is dropped from the queue and returns with one delivery at a time. A worker of several queues
+/// gets one message from each in turn, or up to N in a row from a queue of weight N.
 #[derive(Args, Debug)]
+#[command(override_usage = "turno queue set [OPTIONS] <QUEUE>")]
 #[command(after_long_help = help::notes(
     &["turno queue set ticks --volatile", "turno queue set orders --durable --drop-after 5", "turno queue set orders --weight 3",
       "turno queue set ticks --default"],
@@ -62,22 +65,22 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// What to change; `None`: nothing is to be the queue's own.
+    /// The changes; `None`: the queue gets the broker's defaults back.
     fn settings(&self) -> Option<QueueSettings> {
         let durable = (self.durable || self.volatile).then_some(self.durable);
         (!self.default).then_some(QueueSettings { durable, drop_after: self.drop_after, weight: self.weight })
     }
 }
 
-/// Remove the messages that wait in a queue
+/// Remove the waiting messages of a queue
 ///
-/// What workers have stays, and so do dead letters unless --dead is given. Callers of requests that waited are told.
+/// Messages at workers stay, and so do dead letters, unless --dead is given. Callers of removed requests are told.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno queue purge emails", "turno queue purge emails --dead --yes"],
     &[1, 4, 5, 78, 124],
 ))]
-pub(super) struct PurgeArgs {
+pub(super) struct QueuePurgeArgs {
     /// The queue
     queue: String,
 
@@ -118,7 +121,7 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
     Ok(0)
 }
 
-pub(super) async fn purge(args: &PurgeArgs, invocation: &Invocation) -> Result<u8, Failure> {
+pub(super) async fn purge(args: &QueuePurgeArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let queue = &args.queue;
     check_queue(queue)?;
     let client = connect::client(invocation).await?;
@@ -142,7 +145,7 @@ pub(super) async fn purge(args: &PurgeArgs, invocation: &Invocation) -> Result<u
     told_purged(&client, queue, Some(purged), purged_dead, invocation).await
 }
 
-/// What was removed, and what is there now. Without `purged` nobody asked for what waits.
+/// Prints how many messages were removed and how many are left. Without `purged` waiting messages were not to be removed.
 pub(super) async fn told_purged(
     client: &Client,
     queue: &str,

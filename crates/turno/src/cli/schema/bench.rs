@@ -1,4 +1,4 @@
-//! What a load gave, as programs read it.
+//! Documents of `turno bench`.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(crate) struct BarBody {
     pub(crate) count: u64,
 }
 
-/// What a load gave.
+/// The result of a load.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BenchDocument {
     /// `request` or `send`.

@@ -1,4 +1,4 @@
-//! What consumers said to a broadcast, as programs read it.
+//! Documents of `turno broadcast`.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 use turno_client::{Answer, AnswerPart, BroadcastEnd, Party};
 use turno_proto::model::WorkerId;
 
-use super::reply::Content;
+use super::reply::MessageContent;
 
-/// What one consumer said: its reply, a piece of it, or why it failed.
+/// The answer of one consumer: its reply, a piece of it, or why it failed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BroadcastAnswer {
     #[serde(flatten)]
     pub(crate) party: Party,
     /// More pieces of its reply follow.
     pub(crate) more: bool,
-    /// What it said; omitted if it failed.
+    /// Its reply; omitted if it failed.
     #[serde(flatten)]
-    pub(crate) content: Option<Content>,
+    pub(crate) content: Option<MessageContent>,
     /// Headers of the reply.
     pub(crate) headers: BTreeMap<String, String>,
     /// Why it failed; omitted if it did not.
@@ -35,7 +35,7 @@ impl BroadcastAnswer {
         let party = Party { worker: WorkerId(worker), name };
         let (content, headers, failure) = match part {
             AnswerPart::Piece(reply) | AnswerPart::Last(reply) => {
-                (Some(Content::from(reply.body.as_ref())), reply.headers, None)
+                (Some(MessageContent::new(&reply.headers, &reply.body)), reply.headers, None)
             }
             AnswerPart::Failed(why) => (None, BTreeMap::new(), Some(why)),
         };
@@ -56,7 +56,7 @@ pub(crate) struct BroadcastEndDocument {
 /// A broadcast as a whole.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BroadcastDocument {
-    /// What consumers said, in the order it came.
+    /// The answers of consumers, in the order in which they came.
     pub(crate) answers: Vec<BroadcastAnswer>,
     #[serde(flatten)]
     pub(crate) end: BroadcastEndDocument,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use turno_broker::config::{Setting, Value};
 
-use crate::cli::table::{Column, Row};
+use crate::cli::table::{Column, Row, columns};
 
 /// A key with its value.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub(crate) struct SettingRow {
     pub(crate) origin: String,
     /// The environment variable that sets it.
     pub(crate) variable: String,
-    /// What it does.
+    /// Its effect.
     pub(crate) doc: String,
 }
 
@@ -51,12 +51,12 @@ fn json_of(value: &Value) -> serde_json::Value {
 }
 
 impl Row for SettingRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("key", |row, _| row.key.clone()),
-        Column::new("value", |row, _| row.text.clone()),
-        Column::wide("origin", |row, _| row.origin.clone()),
-        Column::wide("variable", |row, _| row.variable.clone()),
-        Column::wide("doc", |row, _| row.doc.clone()),
+    const COLUMNS: &'static [Column<Self>] = columns![
+        key;
+        value = |row, _| row.text.clone();
+        wide origin;
+        wide variable;
+        wide doc as "MEANING";
     ];
 
     fn name(&self) -> String {

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::view::DeadView;
 
-use super::reply::Content;
+use super::reply::MessageContent;
+use crate::cli::size;
 use crate::cli::table::{Column, Row, columns};
 
 impl Row for DeadView {
@@ -14,7 +15,7 @@ impl Row for DeadView {
         id = |row, clock| row.message.id.cell(clock);
         attempts = |row, clock| row.message.attempts.cell(clock);
         age_seconds = |row, clock| row.message.age_seconds.cell(clock);
-        bytes = |row, clock| row.message.bytes.cell(clock);
+        bytes as "SIZE" = |row, _| size::short(row.message.bytes);
         wide priority = |row, clock| row.message.priority.cell(clock);
         wide cost = |row, clock| row.message.cost.cell(clock);
         wide received_at = |row, clock| row.message.received_at.cell(clock);
@@ -33,7 +34,7 @@ pub(crate) struct DeadListDocument<'a> {
     pub(crate) queue: String,
     /// In the order of their deaths.
     pub(crate) dead: &'a [DeadView],
-    /// What `--after` takes for the next page; null at the end.
+    /// The value of `--after` for the next page; null at the end.
     pub(crate) next: Option<String>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct DeadBody {
     #[serde(flatten)]
     pub(crate) letter: DeadView,
     #[serde(flatten)]
-    pub(crate) content: Content,
+    pub(crate) content: MessageContent,
     /// Its headers.
     pub(crate) headers: BTreeMap<String, String>,
 }
@@ -65,7 +66,7 @@ pub(crate) struct RetriedDocument {
     pub(crate) dead: u64,
 }
 
-/// What was removed from a queue.
+/// The messages that were removed from a queue.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PurgedDocument {
     /// The queue.

@@ -1,4 +1,4 @@
-//! What a look at a data directory found, as programs read it.
+//! Documents of `turno doctor`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,11 +10,11 @@ pub(crate) struct DoctorDocument {
     pub(crate) data: String,
     /// Whether nothing is wrong; a warning is not.
     pub(crate) healthy: bool,
-    /// What was looked at, in order.
+    /// The findings, in order.
     pub(crate) findings: Vec<Finding>,
-    /// What the store holds; null if there is none, if it is damaged, or if a broker runs.
+    /// The contents of the store; null if there is none, if it is damaged, or if a broker runs.
     pub(crate) store: Option<StoreBody>,
-    /// What is lost and what is left; null unless the store is damaged.
+    /// The lost and the intact parts; null unless the store is damaged.
     pub(crate) damage: Option<DamageBody>,
 }
 
@@ -43,13 +43,13 @@ impl Level {
 /// One thing that was looked at.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Finding {
-    /// What was looked at: `directory`, `lock`, `disk`, `archive`, `access`, `exposure`, `store`, `format`, `segments`, `messages`, `end`, `memory`, `dead` or `ring`.
+    /// The subject: `directory`, `lock`, `disk`, `archive`, `access`, `exposure`, `store`, `format`, `segments`, `messages`, `end`, `memory`, `dead` or `ring`.
     pub(crate) check: &'static str,
     /// How grave it is.
     pub(crate) level: Level,
-    /// What was found.
+    /// The finding.
     pub(crate) what: String,
-    /// What to do about it.
+    /// Advice.
     pub(crate) advice: Option<String>,
     /// The code that a broker would end with here.
     pub(crate) code: Option<&'static str>,
@@ -59,7 +59,7 @@ pub(crate) struct Finding {
     pub(crate) offset: Option<u64>,
 }
 
-/// What a store holds.
+/// The contents of a store.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StoreBody {
     /// The format of its files.
@@ -84,7 +84,7 @@ pub(crate) struct StoreBody {
     pub(crate) torn: bool,
 }
 
-/// What is lost of a store and what is left.
+/// The lost and the intact parts of a store.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DamageBody {
     /// Bytes that held batches and no longer do.

@@ -8,15 +8,15 @@ use serde::Serialize;
 pub(crate) struct ErrorBody {
     /// Stable word; `turno explain` knows more about it.
     pub(crate) code: String,
-    /// What happened.
+    /// The failure, in one line.
     pub(crate) message: String,
     /// Why it happens.
     pub(crate) why: String,
-    /// What to do about it.
+    /// Advice.
     pub(crate) hint: String,
     /// The command that tells more.
     pub(crate) docs: String,
-    /// What there is to read beside it, where that is more than a line.
+    /// Further text, where that is more than a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
 }

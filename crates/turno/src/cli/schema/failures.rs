@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Tasks that failed alike: with the same exit code or signal and the same words, but for numbers in them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct FailureBody {
-    /// What their programs returned.
+    /// The exit status of their programs.
     pub(crate) exit_code: Option<i32>,
     /// The signal that ended their programs.
     pub(crate) signal: Option<i32>,

@@ -67,16 +67,16 @@ impl Row for JobRow {
         id;
         name = |row, _| one_line(&row.name);
         state;
-        progress = |row, _| format!("{}%", row.progress);
+        progress as "DONE" = |row, _| format!("{}%", row.progress);
         tasks;
-        waiting = |row, clock| row.counts.waiting.cell(clock);
+        wide waiting = |row, clock| row.counts.waiting.cell(clock);
         running = |row, clock| row.counts.running.cell(clock);
-        finished = |row, clock| row.counts.finished.cell(clock);
+        wide finished = |row, clock| row.counts.finished.cell(clock);
         failed = |row, clock| row.counts.failed.cell(clock);
-        cancelled = |row, clock| row.counts.cancelled.cell(clock);
+        wide cancelled = |row, clock| row.counts.cancelled.cell(clock);
         submitted_at;
-        seconds = |row, clock| elapsed(row.started_at, row.seconds, row.ended_at.is_some(), clock);
-        tags = |row, _| one_word(&row.tags);
+        wide seconds as "ELAPSED" = |row, clock| elapsed(row.started_at, row.seconds, row.ended_at.is_some(), clock);
+        wide tags = |row, _| one_word(&row.tags);
         wide lost;
         wide array;
         wide slots;
@@ -105,7 +105,7 @@ pub(crate) struct JobErrorBody {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct JobListDocument<'a> {
     pub(crate) jobs: &'a [JobRow],
-    /// What `--before` takes for the next page of a listing; null at the end.
+    /// The value of `--before` for the next page of a listing; null at the end.
     pub(crate) next: Option<String>,
     /// Those for which the command could not be done; omitted if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,22 +194,22 @@ mod tests {
         let rows: Vec<JobRow> = [failed(12), waiting(7)].iter().map(JobRow::from).collect();
         let columns = table::choose::<JobRow>(&[], false).unwrap();
         assert_eq!(
-            table::render(&columns, &rows, &clock),
-            "ID  NAME  STATE    PROGRESS  TASKS  WAITING  RUNNING  FINISHED  FAILED  CANCELLED  SUBMITTED_AT  SECONDS  TAGS\n\
-             12  sim   failed       100%     10        0        0         7       2          1  1m0s          1m0s     may,night\n \
-             7  sim   waiting        0%     10       10        0         0       0          0  1m0s          -        may,night\n"
+            table::render(&columns, &rows, &clock, None),
+            "ID  NAME  STATE    DONE  TASKS  RUNNING  FAILED  SUBMITTED\n\
+             12  sim   failed   100%     10        0       2       1m0s\n \
+             7  sim   waiting    0%     10        0       0       1m0s\n"
         );
         let begun = JobView { started_at: Some(Moment::from_unix_ms(NOON + 30_000)), ..waiting(7) };
         let columns = table::choose::<JobRow>(&["id", "seconds"].map(ToOwned::to_owned), false).unwrap();
-        let shown = table::render(&columns, &[JobRow::from(&begun)], &clock);
-        assert_eq!(shown, "ID  SECONDS\n 7  30s\n", "a job that goes on has taken so long so far");
+        let shown = table::render(&columns, &[JobRow::from(&begun)], &clock, None);
+        assert_eq!(shown, "ID  ELAPSED\n 7      30s\n", "a job that goes on has taken so long so far");
         let wide = ["id", "array", "seconds", "because"].map(ToOwned::to_owned);
         let columns = table::choose::<JobRow>(&wide, false).unwrap();
         assert_eq!(
-            table::render(&columns, &rows, &clock),
-            "ID  ARRAY    SECONDS  BECAUSE\n\
-             12  0-90:10  1m0s     -\n \
-             7  0-90:10  -        no_worker\n"
+            table::render(&columns, &rows, &clock, None),
+            "ID  ARRAY    ELAPSED  BECAUSE\n\
+             12  0-90:10     1m0s  -\n \
+             7  0-90:10        -  no_worker\n"
         );
     }
 

@@ -16,11 +16,11 @@ pub(crate) struct JobExplainDocument<'a> {
     pub(crate) task: &'a TaskView,
     /// Why it is where it is.
     pub(crate) because: Because<Cause<'a>>,
-    /// What can be done about it; null if there is nothing to do but wait.
+    /// Advice; null if there is nothing to do but wait.
     pub(crate) hint: Option<String>,
 }
 
-/// What a task is where it is for.
+/// The cause of a task's state.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Cause<'a> {
@@ -50,7 +50,7 @@ impl<'a> JobExplainDocument<'a> {
     }
 }
 
-/// What a person can do about it.
+/// The advice about a cause.
 fn hint(job: JobId, task: &TaskView, because: &TaskReason, of_job: Option<&JobReason>) -> Option<String> {
     let TaskReason::Waits { why, .. } = because else {
         return match because {

@@ -1,4 +1,4 @@
-//! What was retried, as programs read it.
+//! Documents of `turno job retry`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -15,20 +15,20 @@ impl Row for LinkView {
     const COLUMNS: &'static [Column<Self>] = columns![
         name = |row, _| told(row.name.as_ref());
         state;
-        round_trip_seconds = |row, _| row.round_trip_seconds.map(|it| it.as_f64().to_string()).unwrap_or_default();
+        round_trip_seconds;
         offered;
-        backlog;
-        forwarded;
-        received;
-        returned;
+        wide backlog;
+        wide forwarded;
+        wide received;
+        wide returned;
         target = |row, _| told(row.target.as_ref());
-        since_at;
+        wide since_at;
         code = |row, _| told(row.code.as_ref());
         wide broker = |row, _| told(row.broker.as_ref());
         wide address = |row, _| told(row.address.as_ref());
     ];
 
-    /// What `turno link rm` takes.
+    /// The argument of `turno link rm`.
     fn name(&self) -> String {
         let words = [&self.target, &self.broker, &self.name];
         words.into_iter().flatten().next().map(|word| one_line(word)).unwrap_or_default()
@@ -59,10 +59,10 @@ impl Row for BrokerNode {
     const COLUMNS: &'static [Column<Self>] = columns![
         name = |row, _| one_line(&row.name);
         hops;
-        way = |row, _| names(&row.way, ">");
+        way as "PATH" = |row, _| names(&row.way, ">");
         neighbours = |row, _| names(&row.neighbours, ",");
         wide broker;
-        wide way_ids = |row, _| row.way_ids.join(">");
+        wide way_ids as "PATH IDS" = |row, _| row.way_ids.join(">");
         wide neighbour_ids;
     ];
 
@@ -71,7 +71,7 @@ impl Row for BrokerNode {
     }
 }
 
-/// Who is linked to whom.
+/// All brokers and the links between them.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LinkGraphDocument<'a> {
     /// The one that was asked first, then the others by their names.

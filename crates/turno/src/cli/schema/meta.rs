@@ -1,10 +1,10 @@
-//! What the program tells about itself.
+//! Documents about the program itself.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::Code;
 
-use crate::cli::table::{Column, Row};
+use crate::cli::table::{Column, Row, columns};
 
 /// A code and what it means.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -15,11 +15,11 @@ pub(crate) struct CodeRow {
     pub(crate) number: u32,
     /// The exit status of a command that ends with it.
     pub(crate) exit: u8,
-    /// What happened.
+    /// The failure, in one line.
     pub(crate) what: String,
     /// Why it happens.
     pub(crate) why: String,
-    /// What to do about it.
+    /// Advice.
     pub(crate) fix: String,
 }
 
@@ -38,13 +38,13 @@ impl From<Code> for CodeRow {
 }
 
 impl Row for CodeRow {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("code", |row, _| row.code.clone()),
-        Column::new("exit", |row, _| row.exit.to_string()),
-        Column::wide("number", |row, _| row.number.to_string()),
-        Column::new("what", |row, _| row.what.clone()),
-        Column::wide("why", |row, _| row.why.clone()),
-        Column::wide("fix", |row, _| row.fix.clone()),
+    const COLUMNS: &'static [Column<Self>] = columns![
+        code;
+        exit;
+        wide number;
+        what as "MEANING";
+        wide why;
+        wide fix;
     ];
 
     fn name(&self) -> String {

@@ -1,6 +1,6 @@
-//! What programs read on stdout. Every document names its schema; within a major version keys are only added.
+//! Documents on stdout for programs. Every document names its schema; within a major version keys are only added.
 //!
-//! What the broker shows has its type in `turno_proto`: the same value goes over the wire and to stdout. Here are the columns of
+//! Views of the broker have their types in `turno_proto`: the same value goes over the wire and to stdout. Here are the columns of
 //! its tables, the documents around it, and documents that only the command line makes.
 
 pub(crate) mod bench;
@@ -11,6 +11,8 @@ pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod failures;
+#[cfg(test)]
+mod fits;
 pub(crate) mod job;
 pub(crate) mod job_explain;
 pub(crate) mod job_retry;

@@ -1,4 +1,4 @@
-//! What tasks wrote and brought back: columns and listings.
+//! Output and result files of tasks: columns and listings.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub(crate) struct OutputRow {
     pub(crate) left_out: u64,
     /// Bytes that the task wrote here and that are lost to damage; then there is no body.
     pub(crate) lost: u64,
-    /// What it wrote.
+    /// The bytes of output.
     #[serde(flatten)]
     pub(crate) content: Content,
 }
@@ -52,9 +52,9 @@ impl Row for OutputRow {
         id;
         attempt;
         stream;
-        at;
+        at as "OFFSET";
         wide task;
-        wide left_out;
+        wide left_out as "OMITTED";
         wide lost;
         wide encoding = |row, clock| row.content.encoding.cell(clock);
         body = |row, clock| row.content.body.cell(clock);
@@ -65,7 +65,7 @@ impl Row for OutputRow {
     }
 }
 
-/// What tasks wrote.
+/// Output of tasks.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OutputDocument<'a> {
     /// By job, task, attempt and position; followed, in the order in which it came.
@@ -87,7 +87,7 @@ impl Row for ResultRow {
     const COLUMNS: &'static [Column<Self>] = columns![
         id = |row, clock| row.file.id.cell(clock);
         attempt = |row, clock| row.file.attempt.cell(clock);
-        bytes = |row, _| size::short(row.file.bytes);
+        bytes as "SIZE" = |row, _| size::short(row.file.bytes);
         wide task = |row, clock| row.file.task.cell(clock);
         name = |row, _| {
             let name = row.file.name.clone();

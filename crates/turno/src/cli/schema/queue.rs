@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::view::{ConsumerView, QueueView, StandingState};
 
+use crate::cli::size;
 use crate::cli::table::{Column, Row, columns};
 
 impl Row for QueueView {
@@ -12,11 +13,11 @@ impl Row for QueueView {
         ready;
         in_flight;
         dead;
-        bytes;
         oldest_seconds;
         consumers;
         slots_free;
-        durable;
+        wide bytes as "SIZE" = |row, _| size::short(row.bytes);
+        wide durable;
         wide drop_after;
         wide weight;
     ];
@@ -31,7 +32,7 @@ impl Row for QueueView {
 pub(crate) struct QueueListDocument<'a> {
     /// In order of name.
     pub(crate) queues: &'a [QueueView],
-    /// What `--after` takes for the next page; null at the end.
+    /// The value of `--after` for the next page; null at the end.
     pub(crate) next: Option<String>,
 }
 
@@ -55,12 +56,12 @@ impl Row for ConsumerView {
         turn;
         worker;
         name;
-        slots;
+        wide slots;
         used;
         free;
         in_flight;
-        standing = |row, _| standing(row);
-        wide waits;
+        standing as "STATE" = |row, _| standing(row);
+        wide waits as "STANDBY";
         wide expired = |row, clock| row.standing.expired.cell(clock);
         wide dropped_at = |row, clock| row.standing.dropped_at.cell(clock);
         wide reason = |row, clock| row.standing.reason.cell(clock);

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
+use turno_client::Headers;
+use turno_proto::model::parts;
 
 use super::error::ErrorBody;
 
@@ -22,6 +25,24 @@ impl From<&[u8]> for Content {
             Ok(text) => Self { body: text.to_owned(), encoding: "utf8".to_owned() },
             Err(_) => Self { body: base64(bytes), encoding: "base64".to_owned() },
         }
+    }
+}
+
+/// The body of a message, and its parts if there are several.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MessageContent {
+    #[serde(flatten)]
+    pub(crate) whole: Content,
+    /// The parts of the body, if there are several; omitted if it is one part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parts: Option<Vec<Content>>,
+}
+
+impl MessageContent {
+    pub(crate) fn new(headers: &Headers, body: &Bytes) -> Self {
+        let parts = parts::of(headers, body);
+        let parts = (parts.len() > 1).then(|| parts.iter().map(|part| Content::from(&part[..])).collect());
+        Self { whole: Content::from(&body[..]), parts }
     }
 }
 
@@ -48,7 +69,7 @@ fn base64(bytes: &[u8]) -> String {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ReplyBody {
     #[serde(flatten)]
-    pub(crate) content: Content,
+    pub(crate) content: MessageContent,
     /// Its headers.
     pub(crate) headers: BTreeMap<String, String>,
     /// How long it took.
@@ -169,5 +190,22 @@ mod tests {
             let content = Content::from(*bytes);
             assert_eq!((content.body.as_str(), content.encoding.as_str()), (*body, *encoding));
         }
+    }
+
+    #[test]
+    fn parts_are_listed_if_there_are_several() {
+        let json = |list: Option<&str>| {
+            let headers = list.map(|list| ("parts".to_owned(), list.to_owned())).into_iter().collect();
+            let body = Bytes::from_static(b"ab\xff");
+            serde_json::to_value(MessageContent::new(&headers, &body)).unwrap()
+        };
+        let text = |body| serde_json::json!({"body": body, "encoding": "utf8"});
+        let bytes = |body| serde_json::json!({"body": body, "encoding": "base64"});
+        for one_part in [None, Some("3"), Some("1 1"), Some("a")] {
+            assert_eq!(json(one_part), bytes("YWL/"), "{one_part:?}");
+        }
+        let mut several = bytes("YWL/");
+        several["parts"] = [text("ab"), text(""), bytes("/w==")].into();
+        assert_eq!(json(Some("2 0 1")), several);
     }
 }

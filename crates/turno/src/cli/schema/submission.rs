@@ -1,4 +1,4 @@
-//! What would be submitted, as programs read it.
+//! Documents of `turno submit --dry-run`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use turno_proto::model::job::SpecView;
 
-/// What one task would run.
+/// The command of one task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SubmissionTask {
     /// Its number.
@@ -47,15 +47,15 @@ pub(crate) struct SubmissionBody {
     pub(crate) last: SubmissionTask,
     /// Files that tasks are given.
     pub(crate) files: Vec<SubmissionFile>,
-    /// What tasks read from their standard input; null for nothing.
+    /// The file that tasks read from their standard input; null for nothing.
     pub(crate) stdin: Option<SubmissionFile>,
     /// Bytes of all these files together.
     pub(crate) bytes: u64,
-    /// What else is asked for. A job it is after may be `last`: nobody was asked which one that is.
+    /// The other options. A job in `after` can be `last`, because the broker was not asked which one that is.
     pub(crate) spec: SpecView,
 }
 
-/// What would be submitted.
+/// The job that would be submitted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SubmissionDocument {
     pub(crate) submission: SubmissionBody,

@@ -15,11 +15,11 @@ impl Row for TaskView {
     const COLUMNS: &'static [Column<Self>] = columns![
         id;
         state;
-        attempt;
+        wide attempt;
         worker;
-        started_at;
-        seconds = |row, clock| elapsed(row.started_at, row.seconds, row.state != TaskState::Running, clock);
-        exit_code;
+        wide started_at;
+        seconds as "ELAPSED" = |row, clock| elapsed(row.started_at, row.seconds, row.state != TaskState::Running, clock);
+        wide exit_code as "EXIT";
         wide task;
         wide signal;
         wide ended_at;
@@ -42,7 +42,7 @@ pub(crate) struct TaskListDocument<'a> {
     pub(crate) job: String,
     /// By number.
     pub(crate) tasks: &'a [TaskView],
-    /// What `--after` takes for the next page; null at the end.
+    /// The value of `--after` for the next page; null at the end.
     pub(crate) next: Option<u32>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct TaskBody {
     pub(crate) slots: u16,
     /// Names of the fields of its item; none where an item has one.
     pub(crate) columns: Vec<String>,
-    /// What it runs, with its item and number put in; null if another program wrote the job in a way of its own.
+    /// Its command, with its item and number put in; null if another program wrote the job in its own form.
     pub(crate) command: Option<SubmissionTask>,
     /// Why it is where it is.
     pub(crate) because: Because<TaskReason>,
@@ -143,11 +143,11 @@ mod tests {
         let rows = views();
         let columns = table::choose::<TaskView>(&[], false).unwrap();
         assert_eq!(
-            table::render(&columns, &rows, &clock),
-            "  ID  STATE    ATTEMPT  WORKER  STARTED_AT  SECONDS  EXIT_CODE  ITEM     STATUS\n \
-             7.1  waiting        0  -       -           -                -  -        -\n \
-             7.2  running        1  w1      1m0s        1m0s             -  -        -\n\
-             7.10  failed         3  w1      1m0s        2.5s             2  a b,0.5  no such file\n"
+            table::render(&columns, &rows, &clock, None),
+            "  ID  STATE    WORKER  ELAPSED  ITEM     STATUS\n \
+             7.1  waiting  -             -  -        -\n \
+             7.2  running  w1         1m0s  -        -\n\
+             7.10  failed   w1         2.5s  a b,0.5  no such file\n"
         );
         assert_eq!(rows[2].name(), "7.10");
     }
@@ -158,7 +158,7 @@ mod tests {
         let clock = Clock::at("2026-11-15T12:00:05Z", TimeStyle::Utc);
         let row = TaskView { lost_until: Some(Moment::from_unix_ms(NOON + 60_000)), ..views()[1].clone() };
         let columns = table::choose::<TaskView>(&[], false).unwrap();
-        let text = table::render(&columns, &[row], &clock);
+        let text = table::render(&columns, &[row], &clock, None);
         assert!(text.contains("worker lost, waiting until 2026-11-15T12:01:00.000Z"), "{text}");
     }
 

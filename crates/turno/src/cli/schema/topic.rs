@@ -7,23 +7,25 @@ use serde::Serialize;
 use turno_client::Event;
 use turno_proto::model::topic::view::{SubscriberView, TopicView};
 
-use super::reply::Content;
+use super::reply::MessageContent;
+use crate::cli::size;
 use crate::cli::table::{Column, Row, columns};
 
 /// Something that was published.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EventDocument {
-    /// What it is about.
+    /// The topic of the event.
     pub(crate) topic: String,
     #[serde(flatten)]
-    pub(crate) content: Content,
+    pub(crate) content: MessageContent,
     /// Its headers.
     pub(crate) headers: BTreeMap<String, String>,
 }
 
 impl From<&Event> for EventDocument {
     fn from(Event { topic, headers, body, .. }: &Event) -> Self {
-        Self { topic: topic.to_string(), content: Content::from(&body[..]), headers: headers.clone() }
+        let content = MessageContent::new(headers, body);
+        Self { topic: topic.to_string(), content, headers: headers.clone() }
     }
 }
 
@@ -41,7 +43,7 @@ pub(crate) struct EventListDocument {
 /// Printed by `turno pub`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PublishedDocument {
-    /// What the events are about.
+    /// The topic of the events.
     pub(crate) topic: String,
     /// How many there were.
     pub(crate) events: u64,
@@ -53,7 +55,7 @@ impl Row for TopicView {
     const COLUMNS: &'static [Column<Self>] = columns![
         topic;
         events;
-        wide bytes;
+        wide bytes as "SIZE" = |row, _| size::short(row.bytes);
         subscribers;
         latest_at;
     ];
@@ -83,7 +85,7 @@ impl Row for SubscriberView {
     const COLUMNS: &'static [Column<Self>] = columns![
         wide number;
         name;
-        address;
+        wide address;
         filters = |row, _| filters(row);
         events;
         dropped;

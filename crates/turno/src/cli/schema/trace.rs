@@ -20,7 +20,7 @@ pub(crate) struct HopBody {
     pub(crate) text: String,
 }
 
-/// What a broker knows of the way of a message.
+/// The way of a message, as far as a broker knows it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TraceDocument {
     /// The message's id, the same at every broker.

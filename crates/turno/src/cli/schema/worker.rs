@@ -16,12 +16,12 @@ impl Row for WorkerView {
         kind;
         address;
         state;
-        slots;
+        wide slots;
         used;
         free;
         queues;
-        wide tasks_running;
-        wide slots_max;
+        wide tasks_running as "RUNNING TASKS";
+        wide slots_max as "MAX SLOTS";
         wide exclusive = |row, _| {
             row.exclusive.iter().map(|held| held.queue.as_str()).collect::<Vec<_>>().join(",")
         };
@@ -50,7 +50,7 @@ pub(crate) fn label_words(labels: &BTreeMap<String, String>, between: &str) -> S
 pub(crate) struct WorkerListDocument<'a> {
     /// In order of id.
     pub(crate) workers: &'a [WorkerView],
-    /// What `--after` takes for the next page; null at the end.
+    /// The value of `--after` for the next page; null at the end.
     pub(crate) next: Option<WorkerId>,
 }
 
@@ -71,9 +71,9 @@ pub(crate) struct RegisteredDocument {
     pub(crate) slots: Slots,
     /// The broker's address; empty if none was asked.
     pub(crate) broker: String,
-    /// What a worker of jobs is known by over all its connections; null for others.
+    /// The id of a job worker, the same over all its connections; null for others.
     pub(crate) id: Option<String>,
-    /// What it has that others may not.
+    /// The labels of the worker.
     pub(crate) labels: BTreeMap<String, String>,
     /// Where it gets tasks; null if it takes none.
     pub(crate) foreman: Option<String>,
@@ -82,7 +82,7 @@ pub(crate) struct RegisteredDocument {
 /// A host on which a worker was to be started.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DeployedBody {
-    /// What ssh was told.
+    /// The host, as given to ssh.
     pub(crate) host: String,
     /// The name of its worker.
     pub(crate) name: String,
@@ -138,17 +138,16 @@ mod tests {
         ];
         let columns = table::choose::<WorkerView>(&[], false).unwrap();
         assert_eq!(
-            table::render(&columns, &rows, &clock),
-            "ID  NAME  KIND   ADDRESS        STATE      SLOTS  USED       FREE  QUEUES\n \
-             1  w-1   queue  10.0.0.1:4711  ready         10     3          7  a,b\n \
-             2  w-2   job    10.0.0.2:4711  ready  unlimited     7  unlimited  a,b\n \
-             3  w-3   both   10.0.0.3:4711  ready          1     4          0  a,b\n"
+            table::render(&columns, &rows, &clock, None),
+            "ID  NAME  KIND   ADDRESS        STATE  USED       FREE  QUEUES\n \
+             1  w-1   queue  10.0.0.1:4711  ready     3          7  a,b\n \
+             2  w-2   job    10.0.0.2:4711  ready     7  unlimited  a,b\n \
+             3  w-3   both   10.0.0.3:4711  ready     4          0  a,b\n"
         );
         let wide = ["labels", "registered_at", "last_used_at"].map(ToOwned::to_owned);
         let columns = table::choose::<WorkerView>(&wide, false).unwrap();
-        let expected =
-            "LABELS              REGISTERED_AT  LAST_USED_AT\ngpu=yes,pool=night  1m30s                     -\n";
-        assert_eq!(table::render(&columns, &rows[..1], &clock), expected);
+        let expected = "LABELS              REGISTERED  LAST USED\ngpu=yes,pool=night       1m30s  -\n";
+        assert_eq!(table::render(&columns, &rows[..1], &clock, None), expected);
         let row = serde_json::to_value(&rows[1]).unwrap();
         assert_eq!((&row["id"], &row["free"]), (&"2".into(), &serde_json::Value::Null));
         assert_eq!(row["registered_at"], "2026-11-15T11:58:30.000Z");

@@ -13,11 +13,11 @@ impl Row for EndpointView {
         address = |row, _| one_line(&row.address);
         queue;
         role;
-        mechanism;
-        peers_all;
+        wide mechanism;
+        peers_all as "PEERS";
         received;
         sent;
-        withheld;
+        wide withheld;
         wide topic;
         wide bad_envelope;
         wide bad_topic;

@@ -11,9 +11,9 @@ use crate::cli::help;
 
 /// Run a broker
 ///
-/// No flag is needed: it listens on loopback and on a Unix socket in the user's data directory, and keeps what is
-/// sent in a store there. SIGTERM or Ctrl-C lets it finish what runs; a second one ends it at once. --json prints one
-/// line when it is ready.
+/// No flag is needed. The broker listens on loopback and on a Unix socket in its data directory, and stores messages
+/// there. SIGTERM or Ctrl-C lets running work finish; a second one ends the broker at once. --json prints one line when
+/// the broker is ready.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -31,23 +31,33 @@ use crate::cli::help;
     &[1, 78, 130, 143],
 ))]
 pub(crate) struct ServeArgs {
-    /// Address to listen on; repeatable; port 0 selects a free port; none: Unix socket only [default: 127.0.0.1:7460]
+    /// Address for clients [default: 127.0.0.1:7460]
+    ///
+    /// Repeatable. Port 0 selects a free port; `none` leaves the Unix socket only.
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     listen: Vec<String>,
 
-    /// Address to listen on for job workers; repeatable, or none [default: 127.0.0.1:5429, or a free port if that is in use]
+    /// For job workers [default: 127.0.0.1:5429]
+    ///
+    /// Repeatable, or `none`. If the default port is in use, a free one is taken.
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     foreman_listen: Vec<String>,
 
-    /// Address to listen on for ZeroMQ programs; repeatable, or none [default: 127.0.0.1:7461, or a free port if in use]
+    /// For ZeroMQ programs [default: 127.0.0.1:7461]
+    ///
+    /// Repeatable, or `none`. If the default port is in use, a free one is taken.
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     zmq_listen: Vec<String>,
 
-    /// Data directory [default: turno in the user's data directory]
+    /// Data directory
+    ///
+    /// The default is `turno` in the user's data directory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Keep everything in memory; messages are lost when the broker stops
+    /// Store nothing on disk
+    ///
+    /// Messages are lost when the broker ends.
     #[arg(long, conflicts_with = "data")]
     memory: bool,
 
@@ -55,11 +65,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NODE")]
     name: Option<String>,
 
-    /// Allow listening beyond this machine without authentication
+    /// Allow listening beyond this machine
+    ///
+    /// There is no authentication: everyone who can reach the address can use the broker.
     #[arg(long)]
     pub(super) insecure: bool,
 
-    /// Broker address announced to clients and workers; repeatable, in order of preference
+    /// Address announced to clients and workers
+    ///
+    /// Repeatable, in order of preference.
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     broker: Vec<String>,
 
@@ -67,58 +81,68 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     link: Vec<String>,
 
-    /// File with the shared secret of linked brokers
+    /// File with the secret of linked brokers
     #[arg(long, value_name = "FILE")]
     link_secret_file: Option<PathBuf>,
 
-    /// Network threads; 1 shares the engine's thread [default: 1]
+    /// Network threads [default: 1]
+    ///
+    /// 1 shares the thread of the engine.
     #[arg(long, value_name = "N")]
     routers: Option<u32>,
 
-    /// Log format [default: auto]
-    #[arg(long, value_name = "FORMAT")]
+    /// auto, text or json [default: auto]
+    ///
+    /// auto suits a terminal, a pipe or the journal; json prints one object per line.
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     log_format: Option<LogStyle>,
 
-    /// How long to wait for running work at shutdown [default: 30s]
-    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    /// Wait for work at shutdown [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     drain_timeout: Option<Duration>,
 
-    /// How long to wait for a lost job worker before its tasks go to another one [default: 1m]
-    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    /// Wait for a lost job worker [default: 1m]
+    ///
+    /// After that its tasks go to another worker.
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     worker_grace: Option<Duration>,
 
     #[command(flatten)]
-    ring: RingArgs,
+    ring: ServeRingArgs,
 }
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Ring")]
-struct RingArgs {
-    /// Server id in the ring; sets the ports to 8000, 8100 and 8400 plus the sid; auto: a free one
+struct ServeRingArgs {
+    /// Number of this broker in the ring
+    ///
+    /// Sets the ports to 8000, 8100 and 8400 plus the number; `auto` takes a free number.
     #[arg(long, value_name = "N|auto")]
     sid: Option<String>,
 
-    /// Member to join the ring at; without it, this broker starts a new ring
+    /// Member to join at [default: a new ring]
     #[arg(long, value_name = "SID@HOST[:PORT]")]
     ring_next: Option<String>,
 
-    /// Retry every second if that member does not answer
+    /// Retry every second until it answers
     #[arg(long)]
     ring_wait: bool,
 
-    /// Loopback port for other members; 0 selects a free port [default: 8000 plus the sid]
+    /// Port for members [default: 8000 + N]
+    ///
+    /// A port on loopback; 0 selects a free one.
     #[arg(long, value_name = "PORT")]
     ring_port: Option<u16>,
 
-    /// Address for other members, instead of --ring-port
+    /// Address for members, instead of a port
     #[arg(long, value_name = "ADDR")]
     ring_listen: Option<String>,
 
-    /// Host announced to other members, if different
+    /// Host announced to members, if different
     #[arg(long, value_name = "HOST")]
     ring_advertise: Option<String>,
 
-    /// File with the shared secret of all members
+    /// File with the secret of all members
     #[arg(long, value_name = "FILE")]
     ring_secret_file: Option<PathBuf>,
 
@@ -130,7 +154,9 @@ struct RingArgs {
     #[arg(long)]
     ring_fast: bool,
 
-    /// Also link with the neighbours, to share workers
+    /// Link with the neighbours too
+    ///
+    /// Linked brokers share their workers.
     #[arg(long)]
     ring_links: bool,
 }
@@ -145,7 +171,7 @@ enum LogStyle {
     Json,
 }
 
-/// What the flags set.
+/// The settings of the flags.
 pub(super) fn flags(args: &ServeArgs) -> Vec<Flag> {
     let mut flags = Vec::new();
     let mut put = |flag, key, raw: Option<Raw>| flags.extend(raw.map(|raw| Flag { flag, key, raw }));
@@ -175,7 +201,7 @@ pub(super) fn flags(args: &ServeArgs) -> Vec<Flag> {
     flags
 }
 
-fn ring_flags(args: &RingArgs, put: &mut impl FnMut(&'static str, &'static str, Option<Raw>)) {
+fn ring_flags(args: &ServeRingArgs, put: &mut impl FnMut(&'static str, &'static str, Option<Raw>)) {
     let text = |text: &Option<String>| text.clone().map(Raw::Text);
     let on = |on: bool| on.then_some(Raw::Switch(true));
     put("--sid", "ring.sid", text(&args.sid));

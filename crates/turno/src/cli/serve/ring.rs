@@ -10,7 +10,7 @@ use turno_proto::model::ring::Sid;
 use super::super::error::Failure;
 use super::secret;
 
-/// What a flag of `turno serve` sets.
+/// The key that each flag of `turno serve` sets.
 const FLAGS: &[(&str, &str)] = &[
     ("ring.sid", "--sid"),
     ("ring.next", "--ring-next"),
@@ -20,9 +20,9 @@ const FLAGS: &[(&str, &str)] = &[
     ("listen.native", "--listen"),
 ];
 
-/// What is to be done about the ring.
+/// The plan for the ring.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum RingPlan {
     /// Nothing: the broker is in none.
     Nothing,
     /// It must find a number first.
@@ -31,13 +31,13 @@ pub(super) enum Plan {
     Place(Box<RingConfig>),
 }
 
-/// What the configuration means for the ring.
-pub(super) fn plan(config: &Config) -> Result<Plan, Failure> {
+/// Makes the plan for the ring from the configuration.
+pub(super) fn plan(config: &Config) -> Result<RingPlan, Failure> {
     let keys = config.typed().ring;
     match keys.sid {
         None => nothing(config),
         Some(SidWanted::Auto) => find(config, keys),
-        Some(SidWanted::Number(sid)) => place(config, keys, sid).map(|place| Plan::Place(Box::new(place))),
+        Some(SidWanted::Number(sid)) => place(config, keys, sid).map(|place| RingPlan::Place(Box::new(place))),
     }
 }
 
@@ -49,13 +49,13 @@ fn called(config: &Config, key: &'static str) -> &'static str {
     }
 }
 
-/// What was typed just now is wrong usage, all else is wrong configuration.
+/// A mistake in a flag is wrong usage, all else is wrong configuration.
 fn wrong(config: &Config, key: &'static str, what: impl Into<String>) -> Failure {
     let code = if matches!(config.origin(key), Origin::Flag(_)) { Code::BadUsage } else { Code::BadConfig };
     Failure::new(code, what)
 }
 
-fn nothing(config: &Config) -> Result<Plan, Failure> {
+fn nothing(config: &Config) -> Result<RingPlan, Failure> {
     let typed = |key: &str| matches!(config.origin(key), Origin::Flag(_));
     let of_ring = FLAGS.iter().filter(|(key, _)| key.starts_with("ring."));
     match of_ring.map(|(key, _)| *key).find(|key| typed(key)) {
@@ -63,15 +63,15 @@ fn nothing(config: &Config) -> Result<Plan, Failure> {
             .why("a ring member needs a sid")
             .fix("add --sid N with an unused number, or --sid auto")),
         // A file for several brokers may say what holds for those of them that get a number by a flag.
-        None => Ok(Plan::Nothing),
+        None => Ok(RingPlan::Nothing),
     }
 }
 
-fn find(config: &Config, keys: RingKeys) -> Result<Plan, Failure> {
+fn find(config: &Config, keys: RingKeys) -> Result<RingPlan, Failure> {
     match keys.next {
         Some(next) => {
             let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
-            Ok(Plan::Find(Finding { next: (Some(next.sid), next.address), secret, wait: keys.wait }))
+            Ok(RingPlan::Find(Finding { next: (Some(next.sid), next.address), secret, wait: keys.wait }))
         }
         None => Err(wrong(config, "ring.sid", format!("{} auto requires --ring-next", called(config, "ring.sid")))
             .why("a ring member assigns the free sid")
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn places_in_a_ring() {
-        assert_eq!(plan(&config(&[])).unwrap(), Plan::Nothing);
+        assert_eq!(plan(&config(&[])).unwrap(), RingPlan::Nothing);
         let first = RingConfig {
             sid: Sid::new(3),
             listen: "127.0.0.1:8003".parse().unwrap(),
@@ -198,7 +198,7 @@ mod tests {
             links: false,
         };
         let place = |words: Words<'_>| match plan(&config(words)).unwrap() {
-            Plan::Place(place) => *place,
+            RingPlan::Place(place) => *place,
             other => panic!("{other:?}"),
         };
         assert_eq!(place(&[("ring.sid", "3")]), first);
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(port.listen, "127.0.0.1:0".parse().unwrap());
         let auto = plan(&config(&[("ring.sid", "auto"), ("ring.next", "3@localhost")])).unwrap();
         let next = (Some(Sid::new(3)), "localhost:8003".to_owned());
-        assert_eq!(auto, Plan::Find(Finding { next, secret: None, wait: false }));
+        assert_eq!(auto, RingPlan::Find(Finding { next, secret: None, wait: false }));
     }
 
     /// Proves S3.48, and that what cannot be is told before anything starts.

@@ -10,7 +10,7 @@ use turno_client::Slots;
 use turno_proto::model::Code;
 use turno_proto::model::limits::{BROADCASTS_WAITING_BYTES_MAX, BROADCASTS_WAITING_MAX};
 
-/// Who may run, and who waits. Clones are the same.
+/// The running and the waiting broadcasts. Clones are the same.
 #[derive(Clone, Debug)]
 pub(super) struct Broadcasts {
     running: Arc<Semaphore>,
@@ -73,7 +73,7 @@ impl Broadcasts {
         }
     }
 
-    fn wait(&self, bytes: usize) -> Result<Place, NoTurn> {
+    fn wait(&self, bytes: usize) -> Result<WaitingPlace, NoTurn> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let full = waiting.count >= BROADCASTS_WAITING_MAX
             || (waiting.count > 0 && waiting.bytes + bytes > BROADCASTS_WAITING_BYTES_MAX);
@@ -85,17 +85,17 @@ impl Broadcasts {
         }
         waiting.count += 1;
         waiting.bytes += bytes;
-        Ok(Place { waiting: Arc::clone(&self.waiting), bytes })
+        Ok(WaitingPlace { waiting: Arc::clone(&self.waiting), bytes })
     }
 }
 
 /// A place among those who wait; given back when it is dropped.
-struct Place {
+struct WaitingPlace {
     waiting: Arc<Mutex<Waiting>>,
     bytes: usize,
 }
 
-impl Drop for Place {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.count -= 1;
@@ -118,7 +118,7 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// As many run as there are slots; the next waits for the first to end, and comes before anyone who asks later.
+    /// As many run as there are slots; the next waits for the first to end, and comes before later ones.
     #[tokio::test]
     async fn as_many_run_as_there_are_slots() {
         let broadcasts = Broadcasts::new(Slots::Limited(2));

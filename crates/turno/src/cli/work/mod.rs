@@ -25,23 +25,29 @@ use super::worker::parse_slots;
 
 pub(super) use self::observer::Observer;
 pub(super) use self::program::Program;
-pub(super) use self::runner::{JobWorkers, handle};
+pub(super) use self::runner::{DeliveryRunner, handle};
 pub(super) use self::stderr::StderrPipe;
 
-/// Be a worker: a program gets the body on stdin, and its stdout is the reply
+/// Be a worker: run a program for each message of a queue
 ///
-/// The program runs once a message. Exit status 0 settles it; any other fails it, with the end of stderr as the
-/// reason. It sees TURNO_QUEUE, TURNO_MESSAGE_ID and TURNO_ATTEMPT, and with --exclusive TURNO_FENCE, a number higher
-/// than that of every earlier holder of the queue. A program whose message is cancelled or
-/// expires gets TERM, and KILL 5 s later, with all that it started. A broadcast takes no slot: as many of them run at a
-/// time as there are slots, beside the other work; 1,000 more wait, and what comes then fails with `busy`. SIGTERM or
-/// Ctrl-C lets what runs finish; a second one ends at once.
+/// The body is the program's standard input, and its standard output is the reply. Exit status 0 settles the message;
+/// any other status fails it, with the end of stderr as the reason. The environment has TURNO_QUEUE, TURNO_MESSAGE_ID
+/// and TURNO_ATTEMPT, and with --exclusive TURNO_FENCE, a number that is higher for each new holder of the queue.
+///
+/// If a message is cancelled or expires, its program and all processes that it started get SIGTERM, and SIGKILL 5 s
+/// later. A broadcast takes no slot: as many broadcasts run at a time as there are slots, 1,000 more wait, and further
+/// ones fail with `busy`. SIGTERM or Ctrl-C lets running programs finish; a second one ends them at once.
+///
+/// If a message has several parts, such as the frames of a ZeroMQ message, stdin has them without separators, and
+/// TURNO_PARTS lists their lengths in bytes: "3 0 2". With --reply-parts the first line of stdout is such a list, and the
+/// rest are the parts; an empty line means that the rest is one part.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
         "turno work hello --echo",
         "turno work shout -- tr a-z A-Z",
         "turno work ledger --exclusive --standby -- ./post",
+        "turno work legacy --reply-parts -- sh -c 'echo \"$TURNO_PARTS\"; cat'",
         "turno work resize thumbs --slots 4 --name pixel-1 -- convert - -resize 50% jpg:-",
     ],
     &[1, 5, 78, 130, 143],
@@ -67,6 +73,10 @@ pub(crate) struct WorkArgs {
     #[arg(long)]
     echo: bool,
 
+    /// The first line of stdout lists the lengths of the reply's parts
+    #[arg(long, conflicts_with = "echo")]
+    reply_parts: bool,
+
     /// Consume the queues exclusively; fail with queue_full if another worker consumes one
     #[arg(long)]
     exclusive: bool,
@@ -84,7 +94,7 @@ pub(crate) fn run(args: &WorkArgs, invocation: &Invocation) -> Result<u8, Failur
     for queue in &args.queues {
         check_queue(queue)?;
     }
-    let program = Program::find(&args.command)?;
+    let program = Program::find(&args.command, args.reply_parts)?;
     let stderr = StderrPipe::start();
     let end = connect::block_on(work(args, program.map(Arc::new), &stderr, invocation));
     // The runtime is gone, and with it every program that still ran.
@@ -111,8 +121,8 @@ async fn work(
     } else if args.exclusive {
         worker = worker.exclusive();
     }
-    let (job_workers, reply_max) = JobWorkers::new(program, args.slots, stderr.sender(), &name);
-    let running = worker.start(move |delivery| handle(delivery, job_workers.clone())).await;
+    let (runner, reply_max) = DeliveryRunner::new(program, args.slots, stderr.sender(), &name);
+    let running = worker.start(move |delivery| handle(delivery, runner.clone())).await;
     let running = running.map_err(|error| cannot_work(error, &args.queues))?;
     loop {
         reply_max.send_replace(Some(body_bytes_max(&running.config())));
@@ -238,5 +248,12 @@ mod tests {
         for line in ["turno work q", "turno work -- program", "turno work q --echo -- program"] {
             assert!(parsed(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn only_a_program_lists_the_parts_of_its_reply() {
+        assert!(parsed("turno work q --reply-parts -- program").unwrap().reply_parts);
+        assert!(!parsed("turno work q -- program --reply-parts").unwrap().reply_parts);
+        assert!(parsed("turno work q --reply-parts --echo").is_err());
     }
 }

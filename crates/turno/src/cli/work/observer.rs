@@ -1,4 +1,4 @@
-//! What becomes of the connection, told to anyone who watches the worker.
+//! Reports changes of the connection to the user of the worker.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) struct Observer {
     unreachable: Vec<String>,
     /// Registered on this connection.
     connected: bool,
-    /// What is known of queues before the worker is registered: it comes with the first answer, and that with the last.
+    /// Lines about queues from before the registration: they come with the first answer, and that with the last.
     early: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Observer {
         Self { events, sender, registered, known: false, unreachable: Vec::new(), connected: false, early: Vec::new() }
     }
 
-    /// What the worker calls; it never waits.
+    /// The callback of the worker; it never waits.
     pub(crate) fn listener(&self) -> impl Fn(WorkerEvent) + Send + Sync + 'static {
         let sender = self.sender.clone();
         move |event| drop(sender.try_send(event))

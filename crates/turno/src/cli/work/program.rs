@@ -1,6 +1,7 @@
 //! One run of a program: body in, reply out, and an end in every case.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -11,23 +12,25 @@ use rustix::fs::{Access, access};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::Instant;
-use turno_client::Outcome;
-use turno_proto::model::{Code, limits};
+use turno_client::{Message, Outcome};
+use turno_proto::model::{Code, limits, parts};
 
-use super::stderr::Sender;
+use super::stderr::StderrSender;
 use crate::cli::error::Failure;
-use crate::process::{Ending, Exit, Group, at, without_secrets};
+use crate::process::{Ending, Exit, ProcessGroup, at, without_secrets};
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// What is started for each message.
+/// The program that is started for each message.
 #[derive(Debug)]
 pub(crate) struct Program {
     words: Vec<OsString>,
+    /// The first line of its output lists the parts of the reply.
+    lists_parts: bool,
 }
 
-/// What a run is for.
+/// The delivery of a run.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) queue: String,
@@ -36,32 +39,35 @@ pub(crate) struct Task {
     /// The token with which the worker has the queue to itself.
     pub(crate) token: Option<u64>,
     pub(crate) body: Bytes,
+    /// The lengths of the parts of the body, if there are several.
+    pub(crate) parts: Option<String>,
     /// Bytes a reply may have; `None` if nobody wants one, and then stdout is read and forgotten.
     pub(crate) reply_bytes_max: Option<usize>,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Run {
-    /// Exit status 0, and this on stdout.
-    Done(Vec<u8>),
+pub(crate) enum RunEnd {
+    /// Exit status 0, and this reply.
+    Done(Message),
     /// Anything else.
     Failed { text: String, permanent: bool },
 }
 
-impl From<Run> for Outcome {
-    fn from(run: Run) -> Self {
+impl From<RunEnd> for Outcome {
+    fn from(run: RunEnd) -> Self {
         match run {
-            Run::Done(output) => Self::reply(output),
-            Run::Failed { text, permanent: true } => Self::failed_permanently(text),
-            Run::Failed { text, permanent: false } => Self::failed(text),
+            RunEnd::Done(reply) => Self::Reply(reply),
+            RunEnd::Failed { text, permanent: true } => Self::failed_permanently(text),
+            RunEnd::Failed { text, permanent: false } => Self::failed(text),
         }
     }
 }
 
 impl Program {
-    /// Checks that the program can be started; `None` if none is named.
-    pub(crate) fn find(words: &[OsString]) -> Result<Option<Self>, Failure> {
+    /// Checks that the program can be started; `None` if none is named. `lists_parts`: the first line of its output lists the
+    /// parts of the reply.
+    pub(crate) fn find(words: &[OsString], lists_parts: bool) -> Result<Option<Self>, Failure> {
         let Some(name) = words.first() else { return Ok(None) };
         let cannot = |why: String| Failure::new(Code::CannotStart, format!("cannot start {}", name.display())).why(why);
         let path = Path::new(name);
@@ -72,7 +78,7 @@ impl Program {
             std::env::split_paths(&dirs).map(|dir| dir.join(path)).filter(|path| path.exists()).collect()
         };
         match found.iter().find(|path| runnable(path)) {
-            Some(_) => Ok(Some(Self { words: words.to_vec() })),
+            Some(_) => Ok(Some(Self { words: words.to_vec(), lists_parts })),
             None => Err(match found.first() {
                 None => cannot("no directory in PATH contains a program with this name".to_owned()),
                 Some(path) if !path.exists() => cannot("the file does not exist".to_owned()),
@@ -83,7 +89,12 @@ impl Program {
 
     /// Runs the program for one message. When `stop` gives a reason, the program and all it started are ended
     /// first, then the run is.
-    pub(crate) async fn run(&self, task: Task, stop: impl Future<Output = &'static str>, stderr: &Sender) -> Run {
+    pub(crate) async fn run(
+        &self,
+        task: Task,
+        stop: impl Future<Output = &'static str>,
+        stderr: &StderrSender,
+    ) -> RunEnd {
         let mut command = Command::new(self.words.first().cloned().unwrap_or_default());
         without_secrets(&mut command)
             .args(self.words.iter().skip(1))
@@ -92,13 +103,19 @@ impl Program {
             .env("TURNO_ATTEMPT", task.attempt.to_string())
             .env_remove("TURNO_FENCE")
             .envs(task.token.map(|token| ("TURNO_FENCE", token.to_string())))
+            .env_remove("TURNO_PARTS")
+            .envs(task.parts.as_ref().map(|list| ("TURNO_PARTS", list)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        let lists_parts = self.lists_parts && task.reply_bytes_max.is_some();
         match command.spawn() {
-            Ok(child) => attend(child, task, stop, stderr).await,
-            Err(error) => Run::Failed { text: format!("{}: {error}", Code::CannotStart.name()), permanent: false },
+            Ok(child) => match attend(child, task, stop, stderr).await {
+                RunEnd::Done(reply) if lists_parts => in_parts(&reply.body),
+                run => run,
+            },
+            Err(error) => RunEnd::Failed { text: format!("{}: {error}", Code::CannotStart.name()), permanent: false },
         }
     }
 }
@@ -112,11 +129,11 @@ async fn attend(
     mut child: tokio::process::Child,
     task: Task,
     stop: impl Future<Output = &'static str>,
-    stderr: &Sender,
-) -> Run {
-    let mut group = Group::of(&child);
+    stderr: &StderrSender,
+) -> RunEnd {
+    let mut group = ProcessGroup::of(&child);
     let mut output = Vec::new();
-    let mut tail = Tail::default();
+    let mut tail = StderrTail::default();
     let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut status, mut reason) = (None, None);
     let (mut read, mut heard, mut fed, mut too_large) = (false, false, false, false);
@@ -159,8 +176,8 @@ async fn attend(
     verdict(Exit::of(status), reason, too_large.then_some(task.reply_bytes_max).flatten(), output, &tail)
 }
 
-fn failed(text: impl Into<String>) -> Run {
-    Run::Failed { text: text.into(), permanent: false }
+fn failed(text: impl Into<String>) -> RunEnd {
+    RunEnd::Failed { text: text.into(), permanent: false }
 }
 
 fn verdict(
@@ -168,20 +185,41 @@ fn verdict(
     reason: Option<&str>,
     exceeded: Option<usize>,
     output: Vec<u8>,
-    tail: &Tail,
-) -> Run {
+    tail: &StderrTail,
+) -> RunEnd {
     if let Some(bytes_max) = exceeded {
         let text = format!("{}: the program wrote more than {bytes_max} bytes", Code::OutputTooLarge.name());
-        return Run::Failed { text, permanent: true };
+        return RunEnd::Failed { text, permanent: true };
     }
     if let Some(reason) = reason {
         return failed(tail.below(&format!("stopped: {reason}")));
     }
     match exit {
-        Ok(exit) if exit.is_success() => Run::Done(output),
+        Ok(exit) if exit.is_success() => RunEnd::Done(output.into()),
         Ok(exit) => failed(tail.below(&exit.to_string())),
         Err(text) => failed(text),
     }
+}
+
+/// The reply whose parts the first line of an output lists: their lengths, or nothing if the rest is one part.
+fn in_parts(output: &Bytes) -> RunEnd {
+    let end = output.iter().position(|byte| *byte == b'\n');
+    let line = end.and_then(|end| std::str::from_utf8(&output[..end]).ok());
+    let (Some(end), Some(line)) = (end, line) else { return no_list("it is missing, or not text") };
+    let body = output.slice(end + 1..);
+    if line.is_empty() {
+        return RunEnd::Done(body.into());
+    }
+    match parts::split(Some(line), &body) {
+        Ok(parts) if parts.len() == 1 => RunEnd::Done(body.into()),
+        Ok(_) => RunEnd::Done(Message::new(body).header(parts::HEADER, line)),
+        Err(error) => no_list(error),
+    }
+}
+
+fn no_list(why: impl Display) -> RunEnd {
+    let text = format!("the first line of the program's output must list the parts of the reply: {why}");
+    RunEnd::Failed { text, permanent: true }
 }
 
 /// Writes the body. A program that does not want it is free not to read it.
@@ -217,7 +255,7 @@ async fn collect(stdout: Option<ChildStdout>, output: &mut Vec<u8>, bytes_max: O
 }
 
 /// Reads stderr to its end: whole lines go on to ours, the end of it all is kept.
-async fn relay(errors: Option<ChildStderr>, tail: &mut Tail, stderr: &Sender) {
+async fn relay(errors: Option<ChildStderr>, tail: &mut StderrTail, stderr: &StderrSender) {
     let Some(mut errors) = errors else { return };
     let mut piece = vec![0; READ_BYTES / 8];
     let mut line: Vec<u8> = Vec::new();
@@ -245,11 +283,11 @@ async fn relay(errors: Option<ChildStderr>, tail: &mut Tail, stderr: &Sender) {
 
 /// The last bytes of a program's stderr.
 #[derive(Debug, Default)]
-struct Tail {
+struct StderrTail {
     bytes: Vec<u8>,
 }
 
-impl Tail {
+impl StderrTail {
     fn push(&mut self, piece: &[u8]) {
         self.bytes.extend_from_slice(piece);
         let excess = self.bytes.len().saturating_sub(limits::FAILURE_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! What programs write to stderr goes on to ours, without ever holding up the connection to the broker.
+//! Passes stderr of programs on to ours, without ever holding up the connection to the broker.
 
 use std::io::{self, Write as _};
 use std::sync::mpsc as std_mpsc;
@@ -13,11 +13,11 @@ const PIECES_MAX: usize = 64;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Where a program's stderr goes.
-pub(crate) type Sender = mpsc::Sender<Bytes>;
+pub(crate) type StderrSender = mpsc::Sender<Bytes>;
 
 /// A thread that writes to our stderr.
 pub(crate) struct StderrPipe {
-    sender: Sender,
+    sender: StderrSender,
     done: std_mpsc::Receiver<()>,
 }
 
@@ -35,7 +35,7 @@ impl StderrPipe {
         Self { sender, done }
     }
 
-    pub(crate) fn sender(&self) -> Sender {
+    pub(crate) fn sender(&self) -> StderrSender {
         self.sender.clone()
     }
 

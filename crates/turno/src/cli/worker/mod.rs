@@ -30,7 +30,7 @@ use self::start::StartArgs;
 /// How often the broker is asked whether a change has taken effect.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Start workers of jobs, look at workers and steer them
+/// Start job workers; list and control all workers
 #[derive(Args, Debug)]
 pub(crate) struct WorkerArgs {
     #[command(subcommand)]
@@ -45,16 +45,16 @@ enum WorkerCommand {
     Ask(AskCommand),
 }
 
-/// What is asked of a broker.
+/// The commands that ask a broker.
 #[derive(Subcommand, Debug)]
 enum AskCommand {
     #[command(visible_alias = "list")]
-    Ls(LsArgs),
+    Ls(WorkerLsArgs),
     #[command(visible_aliases = ["info", "get"])]
-    Show(ShowArgs),
+    Show(WorkerShowArgs),
     Resize(ResizeArgs),
-    Drain(DrainArgs),
-    Resume(ResumeArgs),
+    Drain(WorkerDrainArgs),
+    Resume(WorkerResumeArgs),
     Stop(StopArgs),
 }
 
@@ -69,7 +69,7 @@ enum AskCommand {
     ],
     &[1, 5, 78, 124],
 ))]
-struct LsArgs {
+struct WorkerLsArgs {
     /// List at most N; --after ID continues after the last one
     #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
@@ -83,21 +83,21 @@ struct LsArgs {
     labels: Vec<(String, String)>,
 }
 
-/// Show one worker and what it holds
+/// Show one worker with its deliveries and tasks
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno worker show pixel-1", "turno worker show 7 --json"],
     &[1, 4, 5, 78, 124],
 ))]
-struct ShowArgs {
+struct WorkerShowArgs {
     /// Worker id or name
     worker: String,
 }
 
-/// Give a worker another number of slots
+/// Change the number of slots of a worker
 ///
-/// With fewer than it uses now, it gets nothing new until enough has finished. A worker for jobs may have up to as many slots
-/// as it started with, and keeps what it was given when it connects again.
+/// With fewer slots than it uses now, the worker gets nothing new until enough work has finished. A job worker can have
+/// at most the slots that it started with, and keeps the new number when it reconnects.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno worker resize pixel-1 4", "turno worker resize 7 unlimited"],
@@ -112,13 +112,13 @@ struct ResizeArgs {
     slots: Slots,
 }
 
-/// Give a worker no new work, and wait until it has none
+/// Give a worker no new work, and wait until it is idle
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno worker drain pixel-1 --timeout 5m"],
     &[1, 4, 5, 78, 124],
 ))]
-struct DrainArgs {
+struct WorkerDrainArgs {
     /// Worker id or name
     worker: String,
 }
@@ -126,14 +126,14 @@ struct DrainArgs {
 /// Give a drained worker work again
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(&["turno worker resume pixel-1"], &[1, 4, 5, 78, 124]))]
-struct ResumeArgs {
+struct WorkerResumeArgs {
     /// Worker id or name
     worker: String,
 }
 
-/// Ask a worker to end, and wait until it is gone
+/// Ask a worker to end, and wait until it has ended
 ///
-/// It takes nothing new and finishes what it has: messages, and tasks of jobs.
+/// It accepts nothing new and finishes its messages and tasks.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno worker stop pixel-1 --timeout 5m", "turno worker stop 7 --now --yes"],
@@ -185,7 +185,7 @@ pub(crate) fn run(args: &WorkerArgs, invocation: &Invocation) -> Result<u8, Fail
     };
     connect::block_on(async {
         let client = connect::client(invocation).await?;
-        let asked = Asked { client, invocation };
+        let asked = WorkerClient { client, invocation };
         match command {
             AskCommand::Ls(args) => asked.list(args).await,
             AskCommand::Show(args) => {
@@ -206,13 +206,13 @@ pub(crate) fn run(args: &WorkerArgs, invocation: &Invocation) -> Result<u8, Fail
 }
 
 /// A connection and the command it is for.
-struct Asked<'a> {
+struct WorkerClient<'a> {
     client: Client,
     invocation: &'a Invocation,
 }
 
-impl Asked<'_> {
-    async fn list(&self, args: &LsArgs) -> Result<u8, Failure> {
+impl WorkerClient<'_> {
+    async fn list(&self, args: &WorkerLsArgs) -> Result<u8, Failure> {
         let mut rows: Vec<WorkerView> = Vec::new();
         let mut after = args.after;
         let next = loop {
@@ -282,7 +282,7 @@ impl Asked<'_> {
             .fix(format!("use at most {max}, or restart it with `turno worker start --slots {}`", args.slots))
     }
 
-    async fn drain(&self, args: &DrainArgs) -> Result<u8, Failure> {
+    async fn drain(&self, args: &WorkerDrainArgs) -> Result<u8, Failure> {
         let deadline = Instant::now() + self.invocation.global.timeout();
         let view = self.worker(AdminCall::WorkerDrain { worker: args.worker.clone() }, &args.worker).await?;
         let last = self.wait(view, deadline, |view| view.used == 0).await?;
@@ -345,7 +345,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What was done, in one line, or else the whole worker.
+    /// Prints the change in one line, or else the whole worker.
     fn told(&self, view: &WorkerView, done: Option<String>) -> Result<u8, Failure> {
         self.invocation.output.one(&WorkerDocument { worker: view }, &view.id.to_string(), || match done {
             Some(line) => line.into(),

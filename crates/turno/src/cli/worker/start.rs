@@ -21,21 +21,21 @@ use crate::cli::error::{Failure, remedy};
 use crate::cli::help;
 use crate::cli::schema::worker::RegisteredDocument;
 use crate::cli::signals::Signals;
-use crate::cli::work::{JobWorkers, Observer, Program, StderrPipe, cannot_work, default_name, handle};
+use crate::cli::work::{DeliveryRunner, Observer, Program, StderrPipe, cannot_work, default_name, handle};
 use crate::job_worker::link::{Finder, NoWay};
-use crate::job_worker::{Ask, CannotBegin, End, JobWorker, Said, Settings};
+use crate::job_worker::{Ask, CannotBegin, JobWorker, JobWorkerEnd, Settings, WorkerReport};
 
 /// Run tasks of jobs on this machine
 ///
-/// Each task is a process group of its own, started without a shell in the directory that its job names. It sees
-/// TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT, TURNO_SLOTS and TURNO_WORKER_ID. A task that is
-/// cancelled or has had its time gets TERM, and KILL 5 s later, with all that it started; what a task leaves running when
-/// it ends is killed after 5 s. Tasks go on while the broker is away, and are reported when it is back. If the worker
-/// itself is killed, its tasks are ended, too.
+/// Each task is a process group of its own, started without a shell in the directory of its job. Its environment has
+/// TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT, TURNO_SLOTS and TURNO_WORKER_ID. A
+/// task that is cancelled or exceeds its time limit gets SIGTERM, and SIGKILL 5 s later, with all processes that it
+/// started. Processes that a task leaves running are killed 5 s after its end. Tasks continue while the broker is
+/// unreachable and are reported afterwards. If the worker itself is killed, its tasks end too.
 ///
-/// SIGTERM or Ctrl-C lets what runs finish and takes nothing new; what still runs after --drain-timeout is ended and goes
-/// to other workers, and so it is at once with a second signal. With --queue it is also a worker of that queue, as
-/// `turno work` is: both share the slots.
+/// SIGTERM or Ctrl-C lets running tasks finish and accepts no new ones. Tasks that still run after --drain-timeout, or
+/// at a second signal, are ended and go to other workers. With --queue the worker also consumes that queue, like `turno
+/// work`; messages and tasks share its slots.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -87,6 +87,10 @@ pub(crate) struct StartArgs {
     #[arg(long = "queue", value_name = "QUEUE", requires = "command")]
     queues: Vec<String>,
 
+    /// The first line of the program's stdout lists the lengths of the reply's parts
+    #[arg(long, requires = "command")]
+    reply_parts: bool,
+
     /// Program and arguments for messages of these queues
     #[arg(last = true, requires = "queues", value_name = "CMD")]
     command: Vec<OsString>,
@@ -128,7 +132,7 @@ pub(crate) fn run(args: &StartArgs, invocation: &Invocation) -> Result<u8, Failu
     for queue in &args.queues {
         check_queue(queue)?;
     }
-    let program = Program::find(&args.command)?.map(Arc::new);
+    let program = Program::find(&args.command, args.reply_parts)?.map(Arc::new);
     let stderr = StderrPipe::start();
     let end = connect::block_on(start(args, program, &stderr, invocation));
     // The runtime is gone, and with it every program that still ran.
@@ -171,15 +175,15 @@ async fn start(
     };
     let end = job_worker.run(running, ask, |said| teller.tell(said)).await?;
     match end {
-        End::Asked | End::Idle => Ok(0),
-        End::Stopped { now } => {
+        JobWorkerEnd::Asked | JobWorkerEnd::Idle => Ok(0),
+        JobWorkerEnd::Stopped { now } => {
             let how = if now { "at once" } else { "after its running work" };
             invocation.output.note(&format!("stopped by `turno worker stop`, {how}"));
             Ok(0)
         }
-        End::Cut(exit) => Ok(exit),
-        End::Queues(error) => Err(cannot_work(error, &args.queues)),
-        End::NotGreeted(why) => {
+        JobWorkerEnd::Cut(exit) => Ok(exit),
+        JobWorkerEnd::Queues(error) => Err(cannot_work(error, &args.queues)),
+        JobWorkerEnd::NotGreeted(why) => {
             Err(Failure::new(Code::CannotConnect, format!("no job worker listener answers at {why}"))
                 .fix("`turno status` shows the broker's job worker listener"))
         }
@@ -276,8 +280,8 @@ impl QueueSide {
         let observer = Observer::new(&settings.name, slots, &args.queues);
         let worker = Worker::new(settings.broker.clone()).slots(slots).name(&settings.name).known_as(&settings.id);
         let worker = args.queues.iter().fold(worker.on_event(observer.listener()), Worker::queue);
-        let (job_workers, reply_max) = JobWorkers::new(Some(program), slots, stderr.sender(), &settings.name);
-        let running = worker.start(move |delivery| handle(delivery, job_workers.clone())).await;
+        let (runner, reply_max) = DeliveryRunner::new(Some(program), slots, stderr.sender(), &settings.name);
+        let running = worker.start(move |delivery| handle(delivery, runner.clone())).await;
         let running = running.map(Arc::new).map_err(|error| cannot_work(error, &args.queues))?;
         reply_max.send_replace(Some(body_bytes_max(&running.config())));
         let mut side = Self { running, observer, reply_max };
@@ -316,11 +320,11 @@ impl<'a> Teller<'a> {
         Self { registered, invocation, told: false }
     }
 
-    fn tell(&mut self, said: &Said) -> Result<(), Failure> {
+    fn tell(&mut self, said: &WorkerReport) -> Result<(), Failure> {
         if let Some(line) = self.line(said) {
             self.invocation.output.note(&line);
         }
-        if let Said::Registered { place, again: false } = said {
+        if let WorkerReport::Registered { place, again: false } = said {
             self.registered.foreman = Some(place.foreman.clone());
             self.registered.broker = place.broker.as_ref().map(ToString::to_string).unwrap_or_default();
             if self.invocation.output.format().is_json() {
@@ -330,10 +334,10 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    fn line(&mut self, said: &Said) -> Option<String> {
+    fn line(&mut self, said: &WorkerReport) -> Option<String> {
         let name = &self.registered.name;
         Some(match said {
-            Said::Registered { place, again } => {
+            WorkerReport::Registered { place, again } => {
                 self.told = false;
                 let again = if *again { " again" } else { "" };
                 let slots = self.registered.slots;
@@ -342,20 +346,20 @@ impl<'a> Teller<'a> {
                 let labels = if labels.is_empty() { String::new() } else { format!(", labels {}", labels.join(", ")) };
                 format!("{name} registered{again}: jobs, slots {slots}{labels}, foreman at {}", place.foreman)
             }
-            Said::Lost { reason, tasks } => {
+            WorkerReport::Lost { reason, tasks } => {
                 format!("connection to the broker lost: {reason}; reconnecting, {tasks} tasks keep running")
             }
-            Said::NoWay(why) => {
+            WorkerReport::NoWay(why) => {
                 if std::mem::replace(&mut self.told, true) {
                     return None;
                 }
                 format!("{why}; retrying")
             }
-            Said::Drains { end, tasks, messages, within } => {
+            WorkerReport::Drains { end, tasks, messages, within } => {
                 let why = match end {
-                    End::Idle => "nothing to do",
-                    End::Stopped { .. } => "`turno worker stop`",
-                    End::Queues(_) => "lost its queues",
+                    JobWorkerEnd::Idle => "nothing to do",
+                    JobWorkerEnd::Stopped { .. } => "`turno worker stop`",
+                    JobWorkerEnd::Queues(_) => "lost its queues",
                     _ => "shutdown requested",
                 };
                 let left = tasks + messages;
@@ -365,15 +369,15 @@ impl<'a> Teller<'a> {
                 let wait = within.map(|within| format!(" {}", units::format_duration(within))).unwrap_or_default();
                 format!("{why}: {left} still running, waiting{wait}; press Ctrl-C again to stop immediately")
             }
-            Said::Cuts { tasks } => format!("{tasks} unfinished; other workers will run them"),
-            Said::Shrunk { slots } => {
+            WorkerReport::Cuts { tasks } => format!("{tasks} unfinished; other workers will run them"),
+            WorkerReport::Shrunk { slots } => {
                 self.registered.slots = Slots::Limited(u32::from(*slots));
                 format!("slots changed to {slots} by the broker")
             }
-            Said::Untold { tasks } => {
+            WorkerReport::Untold { tasks } => {
                 format!("could not report the results of {tasks} tasks: the broker is unreachable")
             }
-            Said::OutputLost { tasks, bytes } => format!("lost {bytes} bytes of output of {tasks} tasks"),
+            WorkerReport::OutputLost { tasks, bytes } => format!("lost {bytes} bytes of output of {tasks} tasks"),
         })
     }
 }

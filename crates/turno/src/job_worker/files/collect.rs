@@ -39,7 +39,7 @@ pub(super) fn find(dir: &Path, patterns: &[String]) -> Result<Vec<Found>, String
 }
 
 /// A part of a pattern.
-enum Part {
+enum PatternPart {
     /// One name and no other.
     Name(String),
     /// Names that match.
@@ -48,21 +48,23 @@ enum Part {
     Any,
 }
 
-fn parts(text: &str) -> Result<Vec<Part>, String> {
+fn parts(text: &str) -> Result<Vec<PatternPart>, String> {
     let within = text.strip_suffix('/').unwrap_or(text);
     if !is_file_name(within) {
         return Err(format!("a pattern must be relative to the task's directory: {text}"));
     }
     let part = |part: &str| match part {
-        "**" => Ok(Part::Any),
+        "**" => Ok(PatternPart::Any),
         // Without any of these it means itself.
-        name if !name.contains(['*', '?', '[']) => Ok(Part::Name(name.to_owned())),
-        name => Pattern::new(name).map(Part::Some).map_err(|error| format!("invalid pattern: {text} ({})", error.msg)),
+        name if !name.contains(['*', '?', '[']) => Ok(PatternPart::Name(name.to_owned())),
+        name => Pattern::new(name)
+            .map(PatternPart::Some)
+            .map_err(|error| format!("invalid pattern: {text} ({})", error.msg)),
     };
     within.split('/').map(part).collect()
 }
 
-enum Why {
+enum CollectError {
     TooManySeen,
     TooManyFound,
     Outside(String),
@@ -70,7 +72,7 @@ enum Why {
     Unreadable(String, io::Error),
 }
 
-impl Why {
+impl CollectError {
     fn status(self, pattern: &str) -> String {
         match self {
             Self::TooManySeen => format!("{pattern} visits more than {} files", limits::COLLECT_SEEN_MAX),
@@ -92,17 +94,17 @@ struct Search {
 
 impl Search {
     /// Looks below a directory, given by its name in the task's one, for what the parts match.
-    fn walk(&mut self, under: &str, parts: &[Part]) -> Result<(), Why> {
+    fn walk(&mut self, under: &str, parts: &[PatternPart]) -> Result<(), CollectError> {
         let Some((first, rest)) = parts.split_first() else {
-            // What a pattern names is a directory: all that is in it.
+            // The pattern names a directory: all files in it.
             return self.each(under, |_| true, |search, name| search.meet(name, &[]));
         };
         match first {
-            Part::Name(name) => self.meet(&join(under, name), rest),
-            Part::Some(pattern) => {
+            PatternPart::Name(name) => self.meet(&join(under, name), rest),
+            PatternPart::Some(pattern) => {
                 self.each(under, |name| pattern.matches_with(name, RULES), |search, name| search.meet(name, rest))
             }
-            Part::Any => {
+            PatternPart::Any => {
                 self.walk(under, rest)?;
                 let visible = |name: &str| !name.starts_with('.');
                 self.each(
@@ -117,10 +119,10 @@ impl Search {
     }
 
     /// Something of that name may be there, and what is left of the pattern says what is wanted of it.
-    fn meet(&mut self, name: &str, rest: &[Part]) -> Result<(), Why> {
+    fn meet(&mut self, name: &str, rest: &[PatternPart]) -> Result<(), CollectError> {
         let path = self.base.join(name);
         let Ok(kind) = fs::symlink_metadata(&path).map(|about| about.file_type()) else { return Ok(()) };
-        let only_any = rest.iter().all(|part| matches!(part, Part::Any));
+        let only_any = rest.iter().all(|part| matches!(part, PatternPart::Any));
         if kind.is_dir() {
             return self.walk(name, rest);
         }
@@ -134,37 +136,37 @@ impl Search {
                 return Ok(());
             }
             if !real.starts_with(&self.base) {
-                return Err(Why::Outside(name.to_owned()));
+                return Err(CollectError::Outside(name.to_owned()));
             }
         } else if !kind.is_file() {
             return Ok(());
         }
         if !is_file_name(name) {
-            return Err(Why::NoText(name.to_owned()));
+            return Err(CollectError::NoText(name.to_owned()));
         }
         self.matched += 1;
         self.found.insert(name.to_owned(), path);
-        if self.found.len() > limits::FILES_PER_TASK_MAX as usize { Err(Why::TooManyFound) } else { Ok(()) }
+        if self.found.len() > limits::FILES_PER_TASK_MAX as usize { Err(CollectError::TooManyFound) } else { Ok(()) }
     }
 
     fn each(
         &mut self,
         under: &str,
         wanted: impl Fn(&str) -> bool,
-        mut act: impl FnMut(&mut Self, &str) -> Result<(), Why>,
-    ) -> Result<(), Why> {
-        let unreadable = |error| Why::Unreadable(if under.is_empty() { "." } else { under }.to_owned(), error);
+        mut act: impl FnMut(&mut Self, &str) -> Result<(), CollectError>,
+    ) -> Result<(), CollectError> {
+        let unreadable = |error| CollectError::Unreadable(if under.is_empty() { "." } else { under }.to_owned(), error);
         for entry in fs::read_dir(self.base.join(under)).map_err(unreadable)? {
             self.seen += 1;
             if self.seen > limits::COLLECT_SEEN_MAX {
-                return Err(Why::TooManySeen);
+                return Err(CollectError::TooManySeen);
             }
             let name = entry.map_err(unreadable)?.file_name();
             match name.to_str() {
                 Some(name) if wanted(name) => act(self, &join(under, name))?,
                 Some(_) => {}
                 None if wanted(&name.to_string_lossy()) => {
-                    return Err(Why::NoText(join(under, &name.to_string_lossy())));
+                    return Err(CollectError::NoText(join(under, &name.to_string_lossy())));
                 }
                 None => {}
             }

@@ -1,4 +1,4 @@
-//! What tasks are given and bring back: uploads, the directory a task runs in, and results.
+//! Files of tasks: uploads, the directory a task runs in, and results.
 //!
 //! A task that is given files or brings some back runs in a directory of its own, its scratch, unless its job names another
 //! one. Files are copies there: what a task does to them concerns nobody else.
@@ -29,12 +29,12 @@ pub(crate) struct Files {
     outbox: Outbox,
 }
 
-/// What a program starts with.
+/// The prepared directory and input of a program.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// Where it runs.
     pub(crate) dir: PathBuf,
-    /// What it reads; nothing if missing.
+    /// Its standard input; empty if missing.
     pub(crate) stdin: Option<std::fs::File>,
     /// The directory of its own.
     pub(crate) scratch: Option<ScratchDir>,
@@ -65,7 +65,7 @@ impl Files {
         let Prepared { dir, scratch, .. } = prepared;
         let sent =
             if success && !task.collect.is_empty() { results::send(&self.outbox, task, dir).await } else { Ok(()) };
-        // What a task left behind may be much.
+        // A task may have left many files.
         let removed = disk::blocking(move || {
             drop(scratch);
             Ok(())

@@ -36,28 +36,28 @@ async fn send_file(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -
                 *left = room;
                 return Ok(());
             }
-            Err(Failure::Again) => {}
-            Err(Failure::Status(status)) => return Err(format!("{}: {status}", file.name)),
+            Err(ResultFailure::Again) => {}
+            Err(ResultFailure::Status(status)) => return Err(format!("{}: {status}", file.name)),
         }
     }
     Err(format!("{}: the broker lost it repeatedly", file.name))
 }
 
 /// Why a file is not sent.
-enum Failure {
+enum ResultFailure {
     /// The broker has to be given all of it again.
     Again,
     /// The task fails with this.
     Status(String),
 }
 
-impl From<String> for Failure {
+impl From<String> for ResultFailure {
     fn from(status: String) -> Self {
         Self::Status(status)
     }
 }
 
-async fn send_once(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -> Result<(), Failure> {
+async fn send_once(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -> Result<(), ResultFailure> {
     let path = file.path.clone();
     let read = |error: &io::Error| format!("cannot be read ({})", words(error));
     let mut reader = disk::blocking(move || File::open(path).map_err(|error| read(&error))).await?;
@@ -71,7 +71,7 @@ async fn send_once(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -
         let len = bytes.len() as u64;
         let Some(rest) = left.checked_sub(len) else {
             let most = limits::RESULT_BYTES_MAX >> 20;
-            return Err(Failure::Status(format!("a task may return at most {most} MiB")));
+            return Err(ResultFailure::Status(format!("a task may return at most {most} MiB")));
         };
         *left = rest;
         let call = AdminCall::TaskFile {
@@ -94,15 +94,15 @@ async fn send_once(outbox: &Outbox, task: &Task, file: &Found, left: &mut u64) -
 }
 
 /// Until the broker has it. One that is away is waited for.
-async fn hand_in(outbox: &Outbox, call: AdminCall) -> Result<(), Failure> {
+async fn hand_in(outbox: &Outbox, call: AdminCall) -> Result<(), ResultFailure> {
     let mut patience = Patience::new(Duration::from_millis(limits::FILE_PATIENCE_MS));
     loop {
         match outbox.ask(call.clone()).await {
             Ok(_) => return Ok(()),
-            Err(error) if error.code() == Code::WrongPlace => return Err(Failure::Again),
+            Err(error) if error.code() == Code::WrongPlace => return Err(ResultFailure::Again),
             Err(error) => {
                 if !patience.bears(&error).await {
-                    return Err(Failure::Status(error.to_string()));
+                    return Err(ResultFailure::Status(error.to_string()));
                 }
             }
         }

@@ -32,7 +32,7 @@ impl World {
         Self { files: Files::new(scratch, outbox), root, _double: double }
     }
 
-    /// What is in the worker's own directory.
+    /// The files in the worker's own directory.
     fn rest(&self) -> Vec<String> {
         let entries = fs::read_dir(self.root.path().join("turno-w")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -180,7 +180,7 @@ async fn a_task_runs_where_it_should() {
     }
 }
 
-/// What the double has, by name.
+/// The files that the double got, by name.
 type Kept = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Nothing is left running when the worker dies, however it dies.
 //!
 //! The worker starts this program once more as its watcher, and tells it over a pipe which process groups it has. When the
-//! pipe ends without a last word, the worker is dead, and the watcher ends what it left ([`watch`]).
+//! pipe ends without a farewell, the worker is dead, and the watcher ends what it left ([`watch`]).
 
 mod watch;
 
@@ -30,7 +30,7 @@ pub(crate) struct Guard {
 
 #[derive(Debug)]
 struct Post {
-    /// What the watcher is called with.
+    /// The arguments of the watcher.
     arguments: Vec<OsString>,
     watcher: Option<Watcher>,
     groups: BTreeSet<i32>,
@@ -132,7 +132,7 @@ impl Watcher {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What is typed at a terminal is for the worker.
+            // Signals of a terminal are for the worker.
             .process_group(0)
             .spawn()?;
         let pipe = child.stdin.take().ok_or_else(|| io::Error::other("it has no pipe"))?;

@@ -20,9 +20,9 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 /// How often processes are looked for that a dying one may have started.
 const ROUNDS: usize = 5;
 
-/// What the worker said before its end.
+/// The worker's lines before its end.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heard {
+struct WatcherInput {
     groups: BTreeSet<i32>,
     bye: bool,
 }
@@ -30,7 +30,7 @@ struct Heard {
 /// Runs the watcher: the words after [`super::WORD`] are the worker's id and its directory.
 pub(crate) fn watch(words: &[OsString]) -> ExitCode {
     let [worker, directory] = words else { return ExitCode::from(2) };
-    // Anyone who ends the worker by a signal to all processes must not end its watcher first.
+    // A signal to all processes must end the worker and not its watcher first.
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
@@ -46,8 +46,8 @@ pub(crate) fn watch(words: &[OsString]) -> ExitCode {
 }
 
 /// Listens until the pipe ends.
-fn listen(mut pipe: impl io::BufRead) -> Heard {
-    let mut heard = Heard::default();
+fn listen(mut pipe: impl io::BufRead) -> WatcherInput {
+    let mut heard = WatcherInput::default();
     let mut line = String::new();
     loop {
         line.clear();
@@ -107,10 +107,14 @@ mod tests {
     fn what_the_worker_says() {
         let heard = |text: &str| listen(text.as_bytes());
         let groups = |list: &[i32]| list.iter().copied().collect::<BTreeSet<i32>>();
-        assert_eq!(heard("+12\n+13\n-12\n"), Heard { groups: groups(&[13]), bye: false });
-        assert_eq!(heard("+12\n-12\nbye\n"), Heard { groups: groups(&[]), bye: true });
-        assert_eq!(heard("bye\n+12\n"), Heard { groups: groups(&[12]), bye: true }, "nothing follows it, really");
-        assert_eq!(heard(""), Heard::default());
-        assert_eq!(heard("\n+\n+x\n-99\nwhat\n"), Heard::default());
+        assert_eq!(heard("+12\n+13\n-12\n"), WatcherInput { groups: groups(&[13]), bye: false });
+        assert_eq!(heard("+12\n-12\nbye\n"), WatcherInput { groups: groups(&[]), bye: true });
+        assert_eq!(
+            heard("bye\n+12\n"),
+            WatcherInput { groups: groups(&[12]), bye: true },
+            "nothing follows it, really"
+        );
+        assert_eq!(heard(""), WatcherInput::default());
+        assert_eq!(heard("\n+\n+x\n-99\nwhat\n"), WatcherInput::default());
     }
 }

@@ -4,9 +4,9 @@ use turno_proto::model::archive::{OutputPiece, OutputStream};
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Mono, limits};
 
-use super::roll::{Piece, Roll};
+use super::roll::{Roll, StreamPiece};
 
-/// Whose output it is.
+/// The attempt that wrote the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AttemptId {
     pub(super) job: JobId,
@@ -15,14 +15,14 @@ pub(super) struct AttemptId {
 }
 
 impl AttemptId {
-    fn piece(self, piece: Piece, live: bool) -> OutputPiece {
+    fn piece(self, piece: StreamPiece, live: bool) -> OutputPiece {
         let Self { job, task, attempt } = self;
-        let Piece { stream, at, bytes } = piece;
+        let StreamPiece { stream, at, bytes } = piece;
         OutputPiece { job, task, attempt, stream, at, live, bytes, lost: 0 }
     }
 }
 
-/// What becomes of what it writes.
+/// The handling of an attempt's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It is sent.
@@ -32,16 +32,16 @@ pub(super) enum Fate {
 }
 
 #[derive(Debug)]
-pub(super) struct Attempt {
+pub(super) struct OutboxAttempt {
     pub(super) id: AttemptId,
     pub(super) fate: Fate,
-    /// What is not sent of the beginning.
+    /// The part of the beginning that is not sent.
     head: Roll,
     /// Where the beginning ends.
     head_end: u64,
     /// Nothing can be added to the beginning, for something came after it.
     is_shut: bool,
-    /// What came after the beginning, as far as it is kept.
+    /// Output after the beginning, as far as it is kept.
     tail: Roll,
     tail_max: usize,
     /// Up to where the end was shown to those who look at it.
@@ -70,7 +70,7 @@ pub(super) struct Room {
     pub(super) bytes: usize,
 }
 
-impl Attempt {
+impl OutboxAttempt {
     pub(super) fn new(id: AttemptId, per_task: u64) -> Self {
         let mut new = Self {
             id,
@@ -192,7 +192,7 @@ impl Attempt {
     /// Copies of the newest of its end, for those who look at it. It stays, as it may be what is kept.
     fn show(&mut self, now: Mono, room: &mut Room) -> Vec<OutputPiece> {
         let newest = self.tail.end().saturating_sub(room.bytes.min(limits::OUTBOX_SHOW_BYTES) as u64);
-        let pieces: Vec<Piece> = self.tail.pieces(self.shown.max(newest), usize::MAX).take(room.pieces).collect();
+        let pieces: Vec<StreamPiece> = self.tail.pieces(self.shown.max(newest), usize::MAX).take(room.pieces).collect();
         if let Some(last) = pieces.last() {
             self.shown = last.at + last.bytes.len() as u64;
             self.shown_at = now;
@@ -237,7 +237,7 @@ impl Room {
         self.pieces == 0 || self.bytes == 0
     }
 
-    fn take_from(&mut self, roll: &mut Roll) -> Option<Piece> {
+    fn take_from(&mut self, roll: &mut Roll) -> Option<StreamPiece> {
         if self.is_none() {
             return None;
         }

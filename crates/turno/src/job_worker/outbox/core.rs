@@ -9,8 +9,8 @@ use turno_proto::model::archive::{OutputPiece, OutputStream};
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Code, Mono, limits};
 
-use super::attempt::{Attempt, AttemptId, Fate, Room};
-use super::event::{Answer, CallId, Event, Lost, Ticket, Why};
+use super::attempt::{AttemptId, Fate, OutboxAttempt, Room};
+use super::event::{CallId, Event, LossReason, Lost, OutboxAnswer, Ticket};
 
 #[derive(Debug)]
 struct Call {
@@ -26,7 +26,7 @@ pub(super) struct Core {
     /// The broker has told how much is kept.
     is_told: bool,
     follow: BTreeSet<(JobId, u32)>,
-    attempts: BTreeMap<Ticket, Attempt>,
+    attempts: BTreeMap<Ticket, OutboxAttempt>,
     /// Attempts with something to send, by when it is due.
     due: BTreeSet<(Mono, Ticket)>,
     /// Attempts that have ended and are not done with.
@@ -69,7 +69,7 @@ impl Core {
     /// An attempt begins.
     pub(super) fn open(&mut self, id: AttemptId) -> Ticket {
         let ticket = Ticket(self.number());
-        self.attempts.insert(ticket, Attempt::new(id, self.per_task));
+        self.attempts.insert(ticket, OutboxAttempt::new(id, self.per_task));
         self.index(ticket);
         ticket
     }
@@ -89,7 +89,7 @@ impl Core {
 
     /// Whether an attempt may write on.
     pub(super) fn has_room(&self, ticket: Ticket) -> bool {
-        self.attempts.get(&ticket).is_none_or(Attempt::has_room)
+        self.attempts.get(&ticket).is_none_or(OutboxAttempt::has_room)
     }
 
     /// It will write no more. [`Event::Done`] follows, or an [`Event::Lost`] that says so.
@@ -133,10 +133,10 @@ impl Core {
     }
 
     /// A call has ended.
-    pub(super) fn handle_answer(&mut self, now: Mono, id: CallId, answer: Answer) {
+    pub(super) fn handle_answer(&mut self, now: Mono, id: CallId, answer: OutboxAnswer) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         match answer {
-            Answer::Again => {
+            OutboxAnswer::Again => {
                 call.parts.retain(|(ticket, _)| self.attempts.contains_key(ticket));
                 let pause = limits::OUTBOX_AGAIN_MS << call.tries.min(8);
                 call.tries += 1;
@@ -146,17 +146,17 @@ impl Core {
                     self.calls.remove(&id);
                 }
             }
-            Answer::Kept { per_task, follow, refused } => {
+            OutboxAnswer::Kept { per_task, follow, refused } => {
                 self.heard = now;
                 let refused = |id: AttemptId| refused.contains(&(id.job, id.task, id.attempt));
-                self.close_call(id, |attempt| refused(attempt).then_some(Why::NotOurs));
+                self.close_call(id, |attempt| refused(attempt).then_some(LossReason::NotOurs));
                 self.learn(per_task, follow);
             }
-            Answer::Refused(code) => self.drop_call(id, code),
+            OutboxAnswer::Refused(code) => self.drop_call(id, code),
         }
     }
 
-    /// What comes next for those who wait.
+    /// Takes the next event.
     pub(super) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -181,7 +181,7 @@ impl Core {
     pub(super) fn handle_tick(&mut self, now: Mono) {
         while let Some((_, ticket)) = self.ended.first().copied().filter(|(at, _)| self.patience(*at) <= now) {
             self.strip(ticket);
-            self.give_up(ticket, Why::Silence);
+            self.give_up(ticket, LossReason::Silence);
         }
         while let Some((_, ticket)) = self.held.first().copied().filter(|(at, _)| self.patience(*at) <= now) {
             let Some(attempt) = self.attempts.get_mut(&ticket) else { return };
@@ -195,7 +195,7 @@ impl Core {
         let tickets: Vec<Ticket> = self.attempts.keys().copied().collect();
         for ticket in tickets {
             self.strip(ticket);
-            self.give_up(ticket, Why::Silence);
+            self.give_up(ticket, LossReason::Silence);
         }
         self.lost
     }
@@ -241,7 +241,7 @@ impl Core {
     }
 
     /// A call is done with. Attempts that are not wanted are given up.
-    fn close_call(&mut self, id: CallId, refused: impl Fn(AttemptId) -> Option<Why>) {
+    fn close_call(&mut self, id: CallId, refused: impl Fn(AttemptId) -> Option<LossReason>) {
         for ticket in self.end_call(id) {
             let Some(attempt) = self.attempts.get_mut(&ticket) else { continue };
             if let Some(why) = refused(attempt.id) {
@@ -260,7 +260,7 @@ impl Core {
             let Some(attempt) = self.attempts.get_mut(&ticket) else { continue };
             let bytes = attempt.under_way.take().unwrap_or(0);
             if bytes > 0 {
-                self.lose(ticket, bytes, Why::Said(code), false);
+                self.lose(ticket, bytes, LossReason::Said(code), false);
             }
             self.index(ticket);
             self.finish(ticket);
@@ -290,13 +290,13 @@ impl Core {
 
     /// The attempt is done with if all that is to be kept of it is.
     fn finish(&mut self, ticket: Ticket) {
-        if self.attempts.get(&ticket).is_some_and(Attempt::is_done) {
+        if self.attempts.get(&ticket).is_some_and(OutboxAttempt::is_done) {
             self.remove(ticket);
             self.events.push_back(Event::Done(ticket));
         }
     }
 
-    fn give_up(&mut self, ticket: Ticket, why: Why) {
+    fn give_up(&mut self, ticket: Ticket, why: LossReason) {
         let Some(attempt) = self.attempts.get_mut(&ticket) else { return };
         let bytes = attempt.give_up();
         let ended = attempt.ended.is_some();
@@ -308,7 +308,7 @@ impl Core {
     }
 
     /// Counts and tells what is lost.
-    fn lose(&mut self, ticket: Ticket, bytes: u64, why: Why, ended: bool) {
+    fn lose(&mut self, ticket: Ticket, bytes: u64, why: LossReason, ended: bool) {
         let Some(attempt) = self.attempts.get_mut(&ticket) else { return };
         let first = bytes > 0 && !attempt.has_lost;
         attempt.has_lost |= first;
@@ -368,19 +368,19 @@ impl Core {
 impl Core {
     /// All tables agree, and nothing is larger than it may be.
     pub(super) fn check(&self) {
-        let looked_at = |attempt: &Attempt| self.follow.contains(&(attempt.id.job, attempt.id.task));
+        let looked_at = |attempt: &OutboxAttempt| self.follow.contains(&(attempt.id.job, attempt.id.task));
         for (ticket, attempt) in &self.attempts {
             attempt.check();
             assert_eq!(attempt.due, attempt.next_due(looked_at(attempt)), "it is sent in time");
             assert_eq!(attempt.held.is_some(), attempt.held.is_some_and(|at| self.held.contains(&(at, *ticket))));
-            assert!(attempt.held.is_none() || !attempt.has_room(), "anyone who waits has no room");
+            assert!(attempt.held.is_none() || !attempt.has_room(), "an attempt that waits has no room");
             assert_eq!(attempt.ended.is_some(), attempt.ended.is_some_and(|at| self.ended.contains(&(at, *ticket))));
             assert!(!attempt.is_done(), "what is done with is gone");
             let calls = self.calls.values().filter(|call| call.parts.iter().any(|(other, _)| other == ticket)).count();
             assert!(calls <= 1, "one call at a time has pieces of an attempt");
             assert_eq!(attempt.under_way.is_some(), calls == 1, "what is under way is in a call");
         }
-        let sum = |count: fn(&Attempt) -> bool| self.attempts.values().filter(|attempt| count(attempt)).count();
+        let sum = |count: fn(&OutboxAttempt) -> bool| self.attempts.values().filter(|attempt| count(attempt)).count();
         assert_eq!(self.due.len(), sum(|attempt| attempt.due.is_some()));
         assert_eq!(self.held.len(), sum(|attempt| attempt.held.is_some()));
         assert_eq!(self.ended.len(), sum(|attempt| attempt.ended.is_some()));
@@ -395,7 +395,7 @@ impl Core {
         assert!(under_way <= limits::OUTBOX_CALLS_MAX, "so many calls are under way");
     }
 
-    /// What was lost so far.
+    /// The bytes that were lost so far.
     pub(super) const fn lost(&self) -> Lost {
         self.lost
     }
@@ -407,6 +407,6 @@ impl Core {
     /// Bytes in memory.
     pub(super) fn held_bytes(&self) -> usize {
         let calls = self.calls.values().flat_map(|call| &call.parts).map(|(_, piece)| piece.bytes.len()).sum::<usize>();
-        self.attempts.values().map(Attempt::len).sum::<usize>() + calls
+        self.attempts.values().map(OutboxAttempt::len).sum::<usize>() + calls
     }
 }

@@ -14,7 +14,7 @@ use turno_proto::native::admin::{AdminAnswer, AdminCall};
 
 use super::attempt::AttemptId;
 use super::core::Core;
-use super::event::{Answer, CallId, Event, Lost, Ticket, Why};
+use super::event::{CallId, Event, LossReason, Lost, OutboxAnswer, Ticket};
 use super::patience::is_passing;
 
 /// How long until the broker is tried again that would not even greet.
@@ -28,7 +28,7 @@ pub(crate) struct Outbox {
 }
 
 struct Shared {
-    /// What the foreman knows this worker by.
+    /// The worker's id at the foreman.
     worker: String,
     start: Instant,
     client: SetOnce<Client>,
@@ -43,9 +43,9 @@ struct Shared {
 
 struct OutboxState {
     core: Core,
-    /// Those who wait for room or for the end of an attempt.
+    /// Tasks that wait for room or for the end of an attempt.
     waiting: HashMap<Ticket, Arc<Notify>>,
-    /// What the driver waits for.
+    /// The time that the driver waits for.
     armed: Option<Mono>,
 }
 
@@ -67,7 +67,7 @@ impl Outbox {
         Self { shared, driver }
     }
 
-    /// What the foreman knows this worker by.
+    /// The worker's id at the foreman.
     pub(crate) fn worker(&self) -> &str {
         &self.shared.worker
     }
@@ -144,7 +144,7 @@ impl Shared {
     }
 
     fn outbox_state(&self) -> MutexGuard<'_, OutboxState> {
-        // A panic while it was held is reported by anyone who had it; the tables may be wrong, but not unsafe.
+        // A panic while it was held is reported by its holder; the tables may be wrong, but not unsafe.
         self.outbox_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -204,11 +204,11 @@ impl OutboxState {
     }
 }
 
-fn said(why: Why) -> &'static str {
+fn said(why: LossReason) -> &'static str {
     match why {
-        Why::Silence => "the broker rejected it",
-        Why::NotOurs => "the broker does not know this attempt",
-        Why::Said(code) => code.text().what,
+        LossReason::Silence => "the broker rejected it",
+        LossReason::NotOurs => "the broker does not know this attempt",
+        LossReason::Said(code) => code.text().what,
     }
 }
 
@@ -256,12 +256,12 @@ async fn connect(options: Options) -> Client {
     }
 }
 
-/// What the end of a call means for what was in it.
-fn meaning(answer: Result<AdminAnswer, Error>) -> Answer {
+/// The meaning of a call's end for the output in it.
+fn meaning(answer: Result<AdminAnswer, Error>) -> OutboxAnswer {
     match answer {
-        Ok(AdminAnswer::OutputKept { per_task, follow, refused }) => Answer::Kept { per_task, follow, refused },
-        Ok(_) => Answer::Refused(Code::Other),
-        Err(error) if is_passing(error.code()) => Answer::Again,
-        Err(error) => Answer::Refused(error.code()),
+        Ok(AdminAnswer::OutputKept { per_task, follow, refused }) => OutboxAnswer::Kept { per_task, follow, refused },
+        Ok(_) => OutboxAnswer::Refused(Code::Other),
+        Err(error) if is_passing(error.code()) => OutboxAnswer::Again,
+        Err(error) => OutboxAnswer::Refused(error.code()),
     }
 }

@@ -1,4 +1,4 @@
-//! What goes into the outbox's core, and what comes out.
+//! Inputs and events of the outbox's core.
 
 use turno_proto::model::Code;
 use turno_proto::model::job::JobId;
@@ -15,8 +15,8 @@ pub(super) struct CallId(pub(super) u64);
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// What was in it is kept, but for attempts that the broker does not know to be here.
+pub(super) enum OutboxAnswer {
+    /// The output in it is kept, but for attempts that the broker does not know to be here.
     Kept {
         /// Bytes of one attempt that are kept.
         per_task: u64,
@@ -31,7 +31,7 @@ pub(super) enum Answer {
     Refused(Code),
 }
 
-/// What those who wait for an attempt are told.
+/// An event for tasks that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// Its task may write on.
@@ -39,12 +39,12 @@ pub(super) enum Event {
     /// It has ended, and all that is to be kept of it is.
     Done(Ticket),
     /// So many bytes of it are not, for the first time or not. If it has ended, nothing else follows.
-    Lost { ticket: Ticket, id: AttemptId, bytes: u64, why: Why, ended: bool, first: bool },
+    Lost { ticket: Ticket, id: AttemptId, bytes: u64, why: LossReason, ended: bool, first: bool },
 }
 
 /// Why bytes were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum LossReason {
     /// The broker did not answer for too long.
     Silence,
     /// The broker knows of no such attempt here.
@@ -53,7 +53,7 @@ pub(super) enum Why {
     Said(Code),
 }
 
-/// What was not kept and should have been.
+/// Output that should have been kept and was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
     /// Attempts that lost something.

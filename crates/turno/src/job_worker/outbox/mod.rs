@@ -1,4 +1,4 @@
-//! What tasks print, on its way to the broker or into files.
+//! Output of tasks, on its way to the broker or into files.
 //!
 //! `core` decides what is sent when, without a connection and a clock; `driver` has both. A task whose output goes to a
 //! directory of this machine has nothing to do with them: `out_dir`.

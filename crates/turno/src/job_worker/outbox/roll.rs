@@ -1,4 +1,4 @@
-//! What was read of two streams, in the order in which it was read.
+//! Bytes of two streams, in the order in which they were read.
 
 use std::collections::VecDeque;
 
@@ -9,20 +9,20 @@ use turno_proto::model::archive::OutputStream;
 #[derive(Debug)]
 pub(super) struct Roll {
     bytes: VecDeque<u8>,
-    runs: VecDeque<Run>,
+    runs: VecDeque<StreamRun>,
     /// Where the first byte stands in all that the attempt wrote.
     at: u64,
 }
 
 #[derive(Debug)]
-struct Run {
+struct StreamRun {
     stream: OutputStream,
     len: usize,
 }
 
 /// Some bytes of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct StreamPiece {
     pub(super) stream: OutputStream,
     pub(super) at: u64,
     pub(super) bytes: Bytes,
@@ -58,7 +58,7 @@ impl Roll {
         self.bytes.extend(bytes);
         match self.runs.back_mut() {
             Some(run) if run.stream == stream => run.len += bytes.len(),
-            _ => self.runs.push_back(Run { stream, len: bytes.len() }),
+            _ => self.runs.push_back(StreamRun { stream, len: bytes.len() }),
         }
     }
 
@@ -101,18 +101,18 @@ impl Roll {
     }
 
     /// Takes bytes of one stream from the beginning, as many as there are and `max` at most.
-    pub(super) fn take(&mut self, max: usize) -> Option<Piece> {
+    pub(super) fn take(&mut self, max: usize) -> Option<StreamPiece> {
         let piece = self.pieces(self.at, max).next()?;
         self.skip(piece.bytes.len());
         if self.bytes.is_empty() {
-            // What a burst needed is not kept for an attempt that may be silent from now on.
+            // The memory of a burst is not kept for an attempt that may be silent from now on.
             (self.bytes, self.runs) = (VecDeque::new(), VecDeque::new());
         }
         Some(piece)
     }
 
     /// Copies of what stands from `from` on, each `max` bytes at most.
-    pub(super) fn pieces(&self, from: u64, max: usize) -> impl Iterator<Item = Piece> {
+    pub(super) fn pieces(&self, from: u64, max: usize) -> impl Iterator<Item = StreamPiece> {
         let mut run_at = 0;
         let mut skipped = usize::try_from(from.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let spans = self.runs.iter().flat_map(move |run| {
@@ -128,7 +128,7 @@ impl Roll {
                 |slice: &[u8], from: usize, to: usize| slice[from.min(slice.len())..to.min(slice.len())].to_vec();
             let mut bytes = part(front, begin, end);
             bytes.extend(part(back, begin.saturating_sub(front.len()), end.saturating_sub(front.len())));
-            Piece { stream, at: self.at + begin as u64, bytes: bytes.into() }
+            StreamPiece { stream, at: self.at + begin as u64, bytes: bytes.into() }
         })
     }
 
@@ -152,8 +152,8 @@ mod tests {
     use super::OutputStream::{Stderr, Stdout};
     use super::*;
 
-    fn piece(stream: OutputStream, at: u64, text: &'static str) -> Piece {
-        Piece { stream, at, bytes: Bytes::from_static(text.as_bytes()) }
+    fn piece(stream: OutputStream, at: u64, text: &'static str) -> StreamPiece {
+        StreamPiece { stream, at, bytes: Bytes::from_static(text.as_bytes()) }
     }
 
     #[test]
@@ -167,9 +167,9 @@ mod tests {
         roll.check();
         assert_eq!((roll.at(), roll.end(), roll.runs()), (10, 15 + 2, 3));
         assert_eq!(roll.take(3), Some(piece(Stdout, 10, "abc")));
-        let rest: Vec<Piece> = roll.pieces(0, 100).collect();
+        let rest: Vec<StreamPiece> = roll.pieces(0, 100).collect();
         assert_eq!(rest, [piece(Stdout, 13, "d"), piece(Stderr, 14, "xy"), piece(Stdout, 16, "e")]);
-        let some: Vec<Piece> = roll.pieces(15, 1).collect();
+        let some: Vec<StreamPiece> = roll.pieces(15, 1).collect();
         assert_eq!(some, [piece(Stderr, 15, "y"), piece(Stdout, 16, "e")]);
         assert_eq!(roll.pieces(17, 100).next(), None);
         roll.skip(2);
@@ -186,7 +186,7 @@ mod tests {
         roll.push_ring(Stdout, b"abc", 4, 8);
         roll.push_ring(Stderr, b"de", 4, 8);
         roll.check();
-        let all: Vec<Piece> = roll.pieces(0, 100).collect();
+        let all: Vec<StreamPiece> = roll.pieces(0, 100).collect();
         assert_eq!(all, [piece(Stdout, 1, "bc"), piece(Stderr, 3, "de")]);
         roll.push_ring(Stdout, b"0123456789", 4, 8);
         roll.check();

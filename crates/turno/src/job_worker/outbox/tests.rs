@@ -10,7 +10,7 @@ use turno_proto::model::{Code, Mono, limits};
 
 use super::attempt::AttemptId;
 use super::core::Core;
-use super::event::{Answer, CallId, Event, Lost, Ticket, Why};
+use super::event::{CallId, Event, LossReason, Lost, OutboxAnswer, Ticket};
 
 const JOB: JobId = JobId(7);
 
@@ -22,8 +22,8 @@ const fn attempt(task: u32) -> AttemptId {
     AttemptId { job: JOB, task, attempt: 1 }
 }
 
-fn kept(per_task: u64) -> Answer {
-    Answer::Kept { per_task, follow: Vec::new(), refused: Vec::new() }
+fn kept(per_task: u64) -> OutboxAnswer {
+    OutboxAnswer::Kept { per_task, follow: Vec::new(), refused: Vec::new() }
 }
 
 /// A core whose first question was answered at zero.
@@ -35,7 +35,7 @@ fn told(per_task: u64) -> Core {
     core
 }
 
-/// What is in a call, in short.
+/// The pieces of a call, in short.
 fn shape(pieces: &[OutputPiece]) -> Vec<(u32, OutputStream, u64, bool, String)> {
     let text = |piece: &OutputPiece| String::from_utf8(piece.bytes.to_vec()).expect("text");
     pieces.iter().map(|piece| (piece.task, piece.stream, piece.at, piece.live, text(piece))).collect()
@@ -118,7 +118,7 @@ fn somebody_who_looks_sees_what_would_be_left_out() {
     assert_eq!(core.next_deadline(), Some(ms(1_050)), "whether somebody looks is asked each second");
     let (id, pieces) = call(&mut core, ms(1_050));
     assert_eq!(pieces, []);
-    let look = Answer::Kept { per_task: 8, follow: vec![(JOB, 1)], refused: vec![] };
+    let look = OutboxAnswer::Kept { per_task: 8, follow: vec![(JOB, 1)], refused: vec![] };
     core.handle_answer(ms(1_051), id, look.clone());
     let (id, pieces) = call(&mut core, ms(1_051));
     assert_eq!(shape(&pieces), [(1, Stdout, 4, true, "ef".to_owned())]);
@@ -145,11 +145,11 @@ fn what_was_not_taken_is_sent_again_as_it_was_and_nothing_else_before_it() {
     core.wrote(ms(51), one, Stdout, b"b");
     core.wrote(ms(51), two, Stdout, b"x");
     core.end(ms(52), two);
-    core.handle_answer(ms(60), id, Answer::Again);
+    core.handle_answer(ms(60), id, OutboxAnswer::Again);
     core.check();
     assert_eq!((core.poll_call(ms(159)), core.next_deadline()), (None, Some(ms(160))));
     assert_eq!(call(&mut core, ms(160)), (id, first.clone()));
-    core.handle_answer(ms(161), id, Answer::Again);
+    core.handle_answer(ms(161), id, OutboxAnswer::Again);
     assert_eq!(core.next_deadline(), Some(ms(361)), "twice as long");
     assert_eq!(call(&mut core, ms(400)), (id, first));
     core.handle_answer(ms(401), id, kept(1_000));
@@ -168,7 +168,7 @@ fn a_task_waits_for_a_beginning_that_is_too_large_to_hold_but_not_for_ever() {
     let (id, _) = call(&mut core, ms(0));
     assert_eq!(events(&mut core), [Event::Room(one)], "half of it is under way");
     assert!(!core.wrote(ms(1), one, Stdout, &block));
-    core.handle_answer(ms(2), id, Answer::Again);
+    core.handle_answer(ms(2), id, OutboxAnswer::Again);
     core.handle_tick(ms(29_999));
     assert_eq!(events(&mut core), []);
     core.handle_tick(ms(30_001));
@@ -197,11 +197,12 @@ fn a_broker_that_is_silent_for_too_long_loses_what_has_ended_and_nothing_else() 
     let (id, _) = call(&mut core, ms(50));
     core.wrote(ms(60), one, Stdout, b"de");
     core.end(ms(100), one);
-    core.handle_answer(ms(200), id, Answer::Again);
+    core.handle_answer(ms(200), id, OutboxAnswer::Again);
     core.handle_tick(ms(30_099));
     assert_eq!(events(&mut core), []);
     core.handle_tick(ms(30_100));
-    let lost = Event::Lost { ticket: one, id: attempt(1), bytes: 5, why: Why::Silence, ended: true, first: true };
+    let lost =
+        Event::Lost { ticket: one, id: attempt(1), bytes: 5, why: LossReason::Silence, ended: true, first: true };
     assert_eq!((events(&mut core), core.lost()), (vec![lost], Lost { tasks: 1, bytes: 5 }));
     let (id, pieces) = call(&mut core, ms(30_200));
     assert_eq!(shape(&pieces), [part(2, Stdout, 0, "x")]);
@@ -237,8 +238,9 @@ fn what_the_broker_does_not_want_is_counted_and_stops_nobody() {
     core.wrote(ms(0), two, Stdout, b"x");
     let (id, _) = call(&mut core, ms(50));
     let refused = vec![(JOB, 1, 1)];
-    core.handle_answer(ms(51), id, Answer::Kept { per_task: 1_000, follow: vec![], refused });
-    let lost = Event::Lost { ticket: one, id: attempt(1), bytes: 3, why: Why::NotOurs, ended: false, first: true };
+    core.handle_answer(ms(51), id, OutboxAnswer::Kept { per_task: 1_000, follow: vec![], refused });
+    let lost =
+        Event::Lost { ticket: one, id: attempt(1), bytes: 3, why: LossReason::NotOurs, ended: false, first: true };
     assert_eq!(events(&mut core), [lost]);
     assert!(core.wrote(ms(52), one, Stdout, &vec![1; 1 << 20]));
     assert_eq!((core.held_bytes(), core.poll_call(ms(2_000))), (0, None));
@@ -246,12 +248,12 @@ fn what_the_broker_does_not_want_is_counted_and_stops_nobody() {
     assert_eq!(events(&mut core), [Event::Done(one)]);
     core.wrote(ms(2_000), two, Stdout, b"yz");
     let (id, _) = call(&mut core, ms(2_050));
-    core.handle_answer(ms(2_051), id, Answer::Refused(Code::OverDisk));
+    core.handle_answer(ms(2_051), id, OutboxAnswer::Refused(Code::OverDisk));
     let lost = Event::Lost {
         ticket: two,
         id: attempt(2),
         bytes: 2,
-        why: Why::Said(Code::OverDisk),
+        why: LossReason::Said(Code::OverDisk),
         ended: false,
         first: true,
     };
@@ -272,10 +274,10 @@ fn an_attempt_that_nobody_cares_for_leaves_nothing_behind() {
     core.wrote(ms(0), two, Stdout, b"x");
     let (id, _) = call(&mut core, ms(50));
     core.forget(one);
-    core.handle_answer(ms(60), id, Answer::Again);
+    core.handle_answer(ms(60), id, OutboxAnswer::Again);
     let (id, pieces) = call(&mut core, ms(160));
     assert_eq!(shape(&pieces), [part(2, Stdout, 0, "x")]);
-    core.handle_answer(ms(161), id, Answer::Again);
+    core.handle_answer(ms(161), id, OutboxAnswer::Again);
     core.forget(two);
     assert_eq!((core.held_bytes(), core.next_deadline(), events(&mut core)), (0, None, vec![]));
     assert!(core.wrote(ms(200), one, Stdout, b"late"));

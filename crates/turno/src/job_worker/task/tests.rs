@@ -218,7 +218,7 @@ async fn a_task_is_given_back() {
     assert!(is_gone(bench.read("pid").trim()));
 }
 
-/// What a task leaves behind has a few seconds, and the task counts as running until it is gone.
+/// Background processes of a task have a few seconds, and the task counts as running until they are gone.
 #[tokio::test]
 async fn what_is_left_in_the_background_ends_with_the_task() {
     let bench = Bench::new();
@@ -236,7 +236,7 @@ async fn output_without_end_is_read_and_does_not_grow() {
     assert_eq!(update.exit_code, Some(1));
 }
 
-/// Anyone who stops waiting for a task leaves nothing behind.
+/// A task that is dropped leaves nothing behind.
 #[tokio::test]
 async fn a_task_that_is_dropped_is_killed() {
     let bench = Bench::new();

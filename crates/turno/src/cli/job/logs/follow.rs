@@ -1,4 +1,4 @@
-//! Output as it comes: first what is there, then what arrives, until the job has ended. Anyone who looks has workers send what
+//! Output as it comes: first what is there, then what arrives, until the job has ended. While somebody follows, workers send what
 //! they would leave out.
 
 use std::time::Duration;
@@ -9,13 +9,13 @@ use turno_proto::model::archive::{OutputPiece, OutputPlace};
 use turno_proto::model::job::{JobId, TaskState};
 use turno_proto::model::limits::{PIECE_BYTES_MAX, TASK_RANGES_MAX};
 
-use super::print::Printer;
+use super::print::LogsPrinter;
 use super::seen::Seen;
-use super::{LogsArgs, Look, Reader};
+use super::{LogsArgs, LogsReader, LogsTarget};
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::job::watch::{found_again, is_loss};
-use crate::cli::job::{Asked, named};
+use crate::cli::job::{JobClient, named};
 use crate::cli::signals::Signals;
 
 /// Time between two looks when nothing came.
@@ -23,20 +23,20 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(
     args: &LogsArgs,
-    mut asked: Asked<'_>,
-    look: &Look,
-    mut printer: Printer<'_>,
+    mut asked: JobClient<'_>,
+    look: &LogsTarget,
+    mut printer: LogsPrinter<'_>,
 ) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
     let job = look.job.id;
-    let mut reader = Reader { asked: &asked, args, job, seen: Seen::default(), arrived: None };
+    let mut reader = LogsReader { asked: &asked, args, job, seen: Seen::default(), arrived: None };
     let begun = tokio::select! {
         read = reader.read(look, &mut printer) => read,
         exit = signals.next() => return Ok(exit),
     };
     begun?;
-    let Reader { seen, arrived, .. } = reader;
-    let mut tail = Tail { look, seen, after: arrived.unwrap_or(0) };
+    let LogsReader { seen, arrived, .. } = reader;
+    let mut tail = LogsTail { look, seen, after: arrived.unwrap_or(0) };
     loop {
         let turn = tokio::select! {
             turn = tail.turn(&asked, &mut printer) => turn,
@@ -60,16 +60,16 @@ pub(super) async fn run(
     Ok(0)
 }
 
-/// What arrives.
-struct Tail<'a> {
-    look: &'a Look,
+/// Output as it arrives.
+struct LogsTail<'a> {
+    look: &'a LogsTarget,
     seen: Seen,
     after: u64,
 }
 
-impl Tail<'_> {
+impl LogsTail<'_> {
     /// Tells what came since the last turn; whether that was all.
-    async fn turn(&mut self, asked: &Asked<'_>, printer: &mut Printer<'_>) -> Result<bool, Failure> {
+    async fn turn(&mut self, asked: &JobClient<'_>, printer: &mut LogsPrinter<'_>) -> Result<bool, Failure> {
         // Asked first: what is there after the end is all there will be.
         let is_over = self.is_over(asked).await?;
         let mut came = false;
@@ -104,7 +104,7 @@ impl Tail<'_> {
         tasks.is_none_or(|tasks| tasks.iter().any(|(first, last)| (*first..=*last).contains(&piece.task)))
     }
 
-    async fn output(&self, asked: &Asked<'_>) -> Result<(Vec<OutputPiece>, u64, bool), Failure> {
+    async fn output(&self, asked: &JobClient<'_>) -> Result<(Vec<OutputPiece>, u64, bool), Failure> {
         let call = AdminCall::JobOutput {
             job: self.job(),
             tasks: self.named_ranges(),
@@ -124,7 +124,7 @@ impl Tail<'_> {
     }
 
     /// Whether what is looked at has ended: the only task, or the job.
-    async fn is_over(&self, asked: &Asked<'_>) -> Result<bool, Failure> {
+    async fn is_over(&self, asked: &JobClient<'_>) -> Result<bool, Failure> {
         let job = self.job();
         if let Some(task) = self.look.single() {
             let call = AdminCall::JobTasks { job, state: None, after: task.checked_sub(1), limit: 1 };

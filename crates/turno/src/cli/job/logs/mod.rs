@@ -13,24 +13,23 @@ use turno_proto::model::job::{JobId, JobView, TaskState, TaskView};
 use turno_proto::model::limits::{PAGE_MAX, PIECE_BYTES_MAX, TASK_NUMBER_MAX, TASK_RANGES_MAX};
 use turno_proto::model::{Code, limits};
 
-use self::print::Printer;
+use self::print::LogsPrinter;
 use self::seen::Seen;
 use super::select::{Ranges, Target};
-use super::{Asked, check_tasks, named};
+use super::{JobClient, check_tasks, named};
 use crate::cli::Invocation;
 use crate::cli::compose::parse_count;
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::help;
 
-/// Show what tasks wrote
+/// Print the output of tasks
 ///
-/// Of one task as it wrote it, its standard error on standard error; of several tasks with the task in front of each line.
-/// With --stdout or --stderr what was chosen goes to standard output. The broker keeps the beginning and the end of what a
-/// task writes; what is between was left out if it was long, and a line on standard error says so. Of a task with several
-/// attempts the latest is shown and named; --attempt all shows all, with the attempt in front of each line.
-/// Where output was kept and cannot be read any more, a line on standard error says how much is lost to damage, and the command
-/// fails.
+/// The output of one task is printed unchanged, its standard error to standard error. Lines of several tasks are
+/// prefixed with the task. With --stdout or --stderr only that stream is printed, to standard output. The broker keeps
+/// the beginning and the end of long output; a line on standard error says how much is omitted. Of a task with several
+/// attempts the latest is printed and named; --attempt all prints all of them, with the attempt before each line. If
+/// stored output is damaged, a line on standard error says how much is lost, and the command fails.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -69,7 +68,7 @@ pub(in crate::cli) struct LogsArgs {
 
     /// Attempt number, or all [default: the latest]
     #[arg(long, value_name = "N|all", value_parser = parse_attempt, conflicts_with = "follow")]
-    attempt: Option<Attempt>,
+    attempt: Option<AttemptFilter>,
 
     /// Do not prefix lines with task and attempt
     #[arg(long)]
@@ -78,19 +77,19 @@ pub(in crate::cli) struct LogsArgs {
 
 /// Which attempts are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
+enum AttemptFilter {
     All,
     Number(u32),
 }
 
-fn parse_attempt(text: &str) -> Result<Attempt, String> {
+fn parse_attempt(text: &str) -> Result<AttemptFilter, String> {
     match text {
-        "all" => Ok(Attempt::All),
+        "all" => Ok(AttemptFilter::All),
         _ => text
             .parse()
             .ok()
             .filter(|number| *number > 0)
-            .map(Attempt::Number)
+            .map(AttemptFilter::Number)
             .ok_or_else(|| "invalid attempt: must be 1 or more, or all".to_owned()),
     }
 }
@@ -104,13 +103,13 @@ impl LogsArgs {
     }
 }
 
-/// What is looked at of one job.
-struct Look {
+/// The tasks of one job whose output is shown.
+struct LogsTarget {
     job: JobView,
     tasks: Option<Ranges>,
 }
 
-impl Look {
+impl LogsTarget {
     fn ranges(&self) -> Ranges {
         self.tasks.clone().unwrap_or_else(|| vec![(0, TASK_NUMBER_MAX)])
     }
@@ -126,10 +125,10 @@ impl Look {
 }
 
 pub(super) async fn run(args: &LogsArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     let looks = looks(args, &asked).await?;
     let single = matches!(&looks[..], [look] if look.single().is_some());
-    let mut printer = Printer::new(invocation, args, single);
+    let mut printer = LogsPrinter::new(invocation, args, single);
     if args.follow {
         let [look] = &looks[..] else {
             return Err(Failure::new(Code::BadUsage, "only one job can be followed at a time")
@@ -138,7 +137,7 @@ pub(super) async fn run(args: &LogsArgs, invocation: &Invocation) -> Result<u8, 
         return follow::run(args, asked, look, printer).await;
     }
     for look in &looks {
-        let mut reader = Reader { asked: &asked, args, job: look.job.id, seen: Seen::default(), arrived: None };
+        let mut reader = LogsReader { asked: &asked, args, job: look.job.id, seen: Seen::default(), arrived: None };
         reader.read(look, &mut printer).await?;
     }
     printer.end()?;
@@ -146,20 +145,20 @@ pub(super) async fn run(args: &LogsArgs, invocation: &Invocation) -> Result<u8, 
     Ok(0)
 }
 
-/// What the words mean, by job.
-async fn looks(args: &LogsArgs, asked: &Asked<'_>) -> Result<Vec<Look>, Failure> {
-    let mut looks: BTreeMap<JobId, Look> = BTreeMap::new();
+/// Resolves the arguments, by job.
+async fn looks(args: &LogsArgs, asked: &JobClient<'_>) -> Result<Vec<LogsTarget>, Failure> {
+    let mut looks: BTreeMap<JobId, LogsTarget> = BTreeMap::new();
     for target in &args.targets {
         match target {
             Target::Jobs(jobs) => {
                 for job in asked.named(std::slice::from_ref(jobs), |_| true).await? {
-                    looks.insert(job.id, Look { job, tasks: None });
+                    looks.insert(job.id, LogsTarget { job, tasks: None });
                 }
             }
             Target::Tasks(one, ranges) => {
                 let job = asked.find(*one).await?;
                 check_tasks(&job, ranges)?;
-                let look = looks.entry(job.id).or_insert_with(|| Look { job, tasks: Some(Vec::new()) });
+                let look = looks.entry(job.id).or_insert_with(|| LogsTarget { job, tasks: Some(Vec::new()) });
                 // The whole job is more than some of its tasks.
                 if let Some(tasks) = &mut look.tasks {
                     tasks.extend(ranges);
@@ -172,8 +171,8 @@ async fn looks(args: &LogsArgs, asked: &Asked<'_>) -> Result<Vec<Look>, Failure>
 }
 
 /// Reads what is kept of a job, task by task.
-struct Reader<'a> {
-    asked: &'a Asked<'a>,
+struct LogsReader<'a> {
+    asked: &'a JobClient<'a>,
     args: &'a LogsArgs,
     job: JobId,
     seen: Seen,
@@ -181,8 +180,8 @@ struct Reader<'a> {
     arrived: Option<u64>,
 }
 
-impl Reader<'_> {
-    async fn read(&mut self, look: &Look, printer: &mut Printer<'_>) -> Result<(), Failure> {
+impl LogsReader<'_> {
+    async fn read(&mut self, look: &LogsTarget, printer: &mut LogsPrinter<'_>) -> Result<(), Failure> {
         for (first, last) in look.ranges() {
             let mut after = first.checked_sub(1);
             loop {
@@ -204,8 +203,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What these tasks wrote.
-    async fn read_tasks(&mut self, tasks: &[TaskView], printer: &mut Printer<'_>) -> Result<(), Failure> {
+    /// Prints the output of these tasks.
+    async fn read_tasks(&mut self, tasks: &[TaskView], printer: &mut LogsPrinter<'_>) -> Result<(), Failure> {
         let latest: BTreeMap<u32, u32> = tasks.iter().map(|task| (task.task, task.attempt)).collect();
         let ranges = match (tasks, self.args.failed) {
             ([first, .., last], false) => vec![(first.task, last.task)],
@@ -219,8 +218,8 @@ impl Reader<'_> {
                 for piece in pieces {
                     let is_meant = match self.args.attempt {
                         None => latest.get(&piece.task) == Some(&piece.attempt),
-                        Some(Attempt::All) => latest.contains_key(&piece.task),
-                        Some(Attempt::Number(attempt)) => piece.attempt == attempt,
+                        Some(AttemptFilter::All) => latest.contains_key(&piece.task),
+                        Some(AttemptFilter::Number(attempt)) => piece.attempt == attempt,
                     };
                     if is_meant && let Some((piece, left_out)) = self.seen.new_part(piece) {
                         printer.tell(&piece, left_out)?;
@@ -256,7 +255,7 @@ impl Reader<'_> {
     }
 }
 
-impl Asked<'_> {
+impl JobClient<'_> {
     /// A question to the archive, asked again while it has too much to do.
     pub(super) async fn patient(&self, call: AdminCall) -> Result<AdminAnswer, Failure> {
         let until = tokio::time::Instant::now() + self.invocation.global.timeout();
@@ -289,8 +288,8 @@ mod tests {
 
     #[test]
     fn attempts_as_typed() {
-        assert_eq!(parse_attempt("all"), Ok(Attempt::All));
-        assert_eq!(parse_attempt("2"), Ok(Attempt::Number(2)));
+        assert_eq!(parse_attempt("all"), Ok(AttemptFilter::All));
+        assert_eq!(parse_attempt("2"), Ok(AttemptFilter::Number(2)));
         for text in ["0", "-1", "", "latest"] {
             assert!(parse_attempt(text).is_err(), "{text}");
         }

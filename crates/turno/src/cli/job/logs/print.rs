@@ -6,7 +6,7 @@ use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::archive::{OutputPiece, OutputStream};
 
-use super::{Attempt, LogsArgs};
+use super::{AttemptFilter, LogsArgs};
 use crate::cli::Invocation;
 use crate::cli::error::Failure;
 use crate::cli::global::Format;
@@ -20,7 +20,7 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 type Lines = VecDeque<(OutputStream, Vec<u8>)>;
 
 /// Shows pieces as they are told.
-pub(super) struct Printer<'a> {
+pub(super) struct LogsPrinter<'a> {
     invocation: &'a Invocation,
     args: &'a LogsArgs,
     /// The task, or its attempt, stands in front of each line.
@@ -43,10 +43,10 @@ pub(super) struct Printer<'a> {
     pub(super) damaged: bool,
 }
 
-impl<'a> Printer<'a> {
+impl<'a> LogsPrinter<'a> {
     pub(super) fn new(invocation: &'a Invocation, args: &'a LogsArgs, single: bool) -> Self {
         // Of one task it is the attempts that must be told apart.
-        let prefixed = !args.no_prefix && (!single || args.attempt == Some(Attempt::All));
+        let prefixed = !args.no_prefix && (!single || args.attempt == Some(AttemptFilter::All));
         let (partial, rows) = (BTreeMap::new(), Vec::new());
         Self {
             invocation,
@@ -83,7 +83,7 @@ impl<'a> Printer<'a> {
 
     /// A piece, and how many bytes are missing before it.
     pub(super) fn tell(&mut self, piece: &OutputPiece, left_out: u64) -> Result<(), Failure> {
-        // What is lost may have been written to either stream.
+        // Lost bytes may have been written to either stream.
         let is_wanted = self.args.wants(piece.stream) || piece.lost > 0;
         self.told |= is_wanted;
         self.lost += piece.lost;
@@ -133,7 +133,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// What is missing is said once, where it is missing.
+    /// Reports missing bytes once, at their place.
     fn gap(&mut self, piece: &OutputPiece, missing: u64, why: &str) -> Result<(), Failure> {
         if missing == 0 {
             return Ok(());
@@ -169,7 +169,7 @@ impl<'a> Printer<'a> {
     }
 
     fn show(&mut self, piece: &OutputPiece, stream: OutputStream, bytes: &[u8]) -> Result<(), Failure> {
-        // What was chosen is what the command is for: it goes to standard output, whichever stream it was.
+        // The chosen stream goes to standard output, whichever it is.
         let is_error = stream == OutputStream::Stderr && !self.args.stderr;
         self.name_attempt(piece);
         if !self.prefixed {

@@ -10,8 +10,8 @@ use turno_proto::model::archive::OutputPiece;
 pub(super) struct Seen(BTreeMap<u32, (u32, u64)>);
 
 impl Seen {
-    /// What of a piece was not told, and how many bytes before it are missing. Nothing of an earlier attempt than one that
-    /// was told of is new.
+    /// The part of a piece that was not printed, and how many bytes before it are missing. Nothing of an earlier attempt than
+    /// a printed one is new.
     pub(super) fn new_part(&mut self, mut piece: OutputPiece) -> Option<(OutputPiece, u64)> {
         let (attempt, told) = self.0.entry(piece.task).or_insert((piece.attempt, 0));
         if piece.attempt > *attempt {
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(told(1, 1, 200, "old"), None);
     }
 
-    /// What is lost counts as told, and is no gap of what follows.
+    /// Lost bytes count as printed, and are no gap before the next piece.
     #[test]
     fn what_is_lost_is_told_once() {
         let mut seen = Seen::default();

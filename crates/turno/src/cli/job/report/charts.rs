@@ -7,7 +7,7 @@ use turno_proto::model::job::TaskState;
 
 use super::figures::{Counts, Durations, Figures, STATES, Timeline};
 use super::html::Html;
-use super::lanes::{Piece, Span, Stretch, WIDTH, stretches};
+use super::lanes::{LanePiece, Stretch, TimeSpan, WIDTH, stretches};
 use super::page::task_state;
 use crate::cli::progress::rate_text;
 use crate::cli::time::short;
@@ -136,7 +136,7 @@ pub(super) fn strip(html: &mut Html, figures: &Figures) {
     close_table(html);
 }
 
-/// What the states of a column take of its height, in the order of [`STATES`]. One failed task among many is still seen.
+/// The heights of a column's states, in the order of [`STATES`]. One failed task among many is still seen.
 fn heights(counts: &Counts, height: f64) -> [f64; 5] {
     let least = height / 12.0;
     let mut heights = counts.0.map(|count| height * float(count) / float(counts.all().max(1)));
@@ -197,7 +197,7 @@ pub(super) fn gantt(html: &mut Html, figures: &Figures, job: &str) {
     listing(html, figures, span, job);
 }
 
-/// What a state takes of a row's height: failures are seen without colour.
+/// The part of a row's height that a state takes: failures are seen without colour.
 const fn band(state: TaskState) -> (f64, f64) {
     match state {
         TaskState::Failed => (0.5, ROW - 1.0),
@@ -213,7 +213,7 @@ fn drawn(stretch: Stretch, state: TaskState) -> (f64, f64) {
 }
 
 /// Each task by itself, with its name.
-fn pieces(html: &mut Html, timeline: &Timeline, span: Span, job: &str) {
+fn pieces(html: &mut Html, timeline: &Timeline, span: TimeSpan, job: &str) {
     for (row, lane) in (0..).zip(&timeline.lanes) {
         for piece in lane {
             let x = span.place(piece.start);
@@ -234,7 +234,7 @@ fn pieces(html: &mut Html, timeline: &Timeline, span: Span, job: &str) {
 }
 
 /// All tasks of a state as one drawing, which takes a tenth of the bytes.
-fn paths(html: &mut Html, timeline: &Timeline, span: Span) {
+fn paths(html: &mut Html, timeline: &Timeline, span: TimeSpan) {
     for state in [TaskState::Finished, TaskState::Cancelled, TaskState::Running, TaskState::Failed] {
         if timeline.counts.of(state) == 0 {
             continue;
@@ -253,7 +253,7 @@ fn paths(html: &mut Html, timeline: &Timeline, span: Span) {
 }
 
 /// How many of a worker's slots were busy, over time.
-fn shades(html: &mut Html, timeline: &Timeline, span: Span) {
+fn shades(html: &mut Html, timeline: &Timeline, span: TimeSpan) {
     let mut busy = vec![0.0; SHADES];
     let columns = float(SHADES as u64);
     for piece in timeline.lanes.iter().flatten() {
@@ -273,10 +273,10 @@ fn shades(html: &mut Html, timeline: &Timeline, span: Span) {
     html.raw("\"/>");
 }
 
-fn listing(html: &mut Html, figures: &Figures, span: Span, job: &str) {
+fn listing(html: &mut Html, figures: &Figures, span: TimeSpan, job: &str) {
     let heads = ["Task", "State", "Worker", "Started after", "Took"];
     open_table(html, "Show tasks as a table", &heads);
-    let name = |piece: &Piece| figures.workers.get(piece.worker as usize).map_or("", String::as_str);
+    let name = |piece: &LanePiece| figures.workers.get(piece.worker as usize).map_or("", String::as_str);
     for piece in figures.pieces.iter().take(LISTED_MAX) {
         html.raw("<tr><th scope=\"row\" class=\"mono\">").text(job).raw(".").number(piece.task).raw("</th><td>");
         html.raw(task_state(piece.state).2).raw("</td><td class=\"mono\">").text(name(piece)).raw("</td><td>");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turno_proto::model::Moment;
 use turno_proto::model::job::{JobView, TaskNumbers, TaskState, TaskView};
 
-use super::lanes::{Piece, Span, lanes};
+use super::lanes::{LanePiece, TimeSpan, lanes};
 use crate::cli::job::failures::Grouping;
 use crate::cli::schema::failures::FailuresBody;
 
@@ -51,16 +51,16 @@ const fn place_of(state: TaskState) -> usize {
 }
 
 /// Takes the tasks in.
-pub(super) struct Reader {
+pub(super) struct TaskReader {
     numbers: TaskNumbers,
     now: u64,
     strip: Vec<Counts>,
-    pieces: Vec<Piece>,
+    pieces: Vec<LanePiece>,
     workers: BTreeMap<String, u32>,
     failures: Grouping,
 }
 
-impl Reader {
+impl TaskReader {
     /// `now` is when running tasks are looked at.
     pub(super) fn new(view: &JobView, now: u64) -> Self {
         let columns = view.tasks.clamp(1, STRIP_MAX) as usize;
@@ -92,7 +92,7 @@ impl Reader {
                 Some(worker) => *worker,
                 None => *self.workers.entry(worker.to_owned()).or_insert(next),
             };
-            self.pieces.push(Piece { task: task.task, state: task.state, worker, start, end: end.max(start) });
+            self.pieces.push(LanePiece { task: task.task, state: task.state, worker, start, end: end.max(start) });
         }
     }
 
@@ -103,9 +103,10 @@ impl Reader {
         }
         let from = self.pieces.iter().map(|piece| piece.start).min();
         let to = self.pieces.iter().map(|piece| piece.end).max();
-        let span = from.zip(to).map(|(from, to)| Span { from, to });
+        let span = from.zip(to).map(|(from, to)| TimeSpan { from, to });
         let timelines = timelines(&self.workers, &self.pieces);
-        let mut took: Vec<u64> = self.pieces.iter().filter(|piece| has_ended(piece.state)).map(Piece::took).collect();
+        let mut took: Vec<u64> =
+            self.pieces.iter().filter(|piece| has_ended(piece.state)).map(LanePiece::took).collect();
         took.sort_unstable();
         Figures {
             failures: self.failures.finish(counts.of(TaskState::Failed)),
@@ -139,7 +140,7 @@ pub(super) struct Figures {
     /// The tasks in the order of their numbers, so many a column.
     pub(super) strip: Vec<Counts>,
     /// From the first start to the last end; nothing if nothing started.
-    pub(super) span: Option<Span>,
+    pub(super) span: Option<TimeSpan>,
     /// By name.
     pub(super) timelines: Vec<Timeline>,
     pub(super) durations: Option<Durations>,
@@ -147,7 +148,7 @@ pub(super) struct Figures {
     pub(super) throughput: Vec<(u64, u64)>,
     pub(super) failures: FailuresBody,
     /// In the order of their numbers.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<LanePiece>,
     /// Names of workers, by their place.
     pub(super) workers: Vec<String>,
 }
@@ -166,7 +167,7 @@ impl Figures {
 pub(super) struct Timeline {
     pub(super) name: String,
     /// One row for each of its slots that had a task.
-    pub(super) lanes: Vec<Vec<Piece>>,
+    pub(super) lanes: Vec<Vec<LanePiece>>,
     pub(super) counts: Counts,
     /// Milliseconds that its tasks took together.
     pub(super) busy: u64,
@@ -175,13 +176,13 @@ pub(super) struct Timeline {
 impl Timeline {
     /// How much of the time its slots had a task, in percent.
     #[expect(clippy::cast_precision_loss, reason = "a share with few digits")]
-    pub(super) fn share(&self, span: Span) -> f64 {
+    pub(super) fn share(&self, span: TimeSpan) -> f64 {
         self.busy as f64 * 100.0 / (self.lanes.len().max(1) as f64 * span.length() as f64)
     }
 }
 
-fn timelines(workers: &BTreeMap<String, u32>, pieces: &[Piece]) -> Vec<Timeline> {
-    let mut theirs: Vec<Vec<Piece>> = vec![Vec::new(); workers.len()];
+fn timelines(workers: &BTreeMap<String, u32>, pieces: &[LanePiece]) -> Vec<Timeline> {
+    let mut theirs: Vec<Vec<LanePiece>> = vec![Vec::new(); workers.len()];
     for piece in pieces {
         theirs[piece.worker as usize].push(*piece);
     }
@@ -189,13 +190,13 @@ fn timelines(workers: &BTreeMap<String, u32>, pieces: &[Piece]) -> Vec<Timeline>
         let pieces = std::mem::take(&mut theirs[*place as usize]);
         let mut counts = Counts::default();
         pieces.iter().for_each(|piece| counts.add(piece.state));
-        let busy = pieces.iter().map(Piece::took).fold(0, u64::saturating_add);
+        let busy = pieces.iter().map(LanePiece::took).fold(0, u64::saturating_add);
         Timeline { name: name.clone(), counts, busy, lanes: lanes(pieces) }
     };
     workers.iter().map(timeline).collect()
 }
 
-fn throughput(pieces: &[Piece], span: Span) -> Vec<(u64, u64)> {
+fn throughput(pieces: &[LanePiece], span: TimeSpan) -> Vec<(u64, u64)> {
     let mut steps = vec![(0, 0); STEPS];
     for piece in pieces.iter().filter(|piece| has_ended(piece.state)) {
         let step = u128::from(piece.end - span.from) * STEPS as u128 / u128::from(span.length());

@@ -42,7 +42,7 @@ impl Html {
     }
 }
 
-/// What is written with digits.
+/// A value that is written with digits.
 pub(super) trait Number {
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }

@@ -14,7 +14,7 @@ const NEAR: f64 = 1.5;
 
 /// The time of one task's latest attempt at a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct LanePiece {
     pub(super) task: u32,
     pub(super) state: TaskState,
     /// The place of its worker among all of them.
@@ -23,16 +23,16 @@ pub(super) struct Piece {
     pub(super) end: u64,
 }
 
-impl Piece {
+impl LanePiece {
     pub(super) const fn took(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 }
 
 /// Puts the tasks of one worker into as few rows as their times allow: each into the first that is free when it starts.
-pub(super) fn lanes(mut pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
+pub(super) fn lanes(mut pieces: Vec<LanePiece>) -> Vec<Vec<LanePiece>> {
     pieces.sort_unstable_by_key(|piece| (piece.start, piece.end, piece.task));
-    let mut lanes: Vec<Vec<Piece>> = Vec::new();
+    let mut lanes: Vec<Vec<LanePiece>> = Vec::new();
     let mut free: BTreeSet<usize> = BTreeSet::new();
     let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     for piece in pieces {
@@ -61,12 +61,12 @@ pub(super) struct Stretch {
 
 /// The moments that the chart shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct TimeSpan {
     pub(super) from: u64,
     pub(super) to: u64,
 }
 
-impl Span {
+impl TimeSpan {
     pub(super) const fn length(&self) -> u64 {
         if self.to > self.from { self.to - self.from } else { 1 }
     }
@@ -79,7 +79,7 @@ impl Span {
 }
 
 /// Those pieces of a row that are of a kind, what is below a pixel merged.
-pub(super) fn stretches(lane: &[Piece], span: Span, kind: TaskState) -> Vec<Stretch> {
+pub(super) fn stretches(lane: &[LanePiece], span: TimeSpan, kind: TaskState) -> Vec<Stretch> {
     let mut merged: Vec<Stretch> = Vec::new();
     for piece in lane.iter().filter(|piece| piece.state == kind) {
         let (x, end) = (span.place(piece.start), span.place(piece.end));
@@ -97,8 +97,8 @@ pub(super) fn stretches(lane: &[Piece], span: Span, kind: TaskState) -> Vec<Stre
 mod tests {
     use super::*;
 
-    fn piece(task: u32, start: u64, end: u64) -> Piece {
-        Piece { task, state: TaskState::Finished, worker: 0, start, end }
+    fn piece(task: u32, start: u64, end: u64) -> LanePiece {
+        LanePiece { task, state: TaskState::Finished, worker: 0, start, end }
     }
 
     fn numbers(pieces: &[(u32, u64, u64)]) -> Vec<Vec<u32>> {
@@ -130,20 +130,20 @@ mod tests {
 
     #[test]
     fn what_is_below_a_pixel_is_merged() {
-        let span = Span { from: 0, to: 1_000_000 };
-        let tiny: Vec<Piece> = (0..100_000).map(|n| piece(n, u64::from(n) * 10, u64::from(n) * 10 + 9)).collect();
+        let span = TimeSpan { from: 0, to: 1_000_000 };
+        let tiny: Vec<LanePiece> = (0..100_000).map(|n| piece(n, u64::from(n) * 10, u64::from(n) * 10 + 9)).collect();
         assert_eq!(stretches(&tiny, span, TaskState::Finished), [Stretch { x: 0.0, width: 999.999 }]);
         assert!(stretches(&tiny, span, TaskState::Failed).is_empty());
         let wide = [piece(1, 0, 10_000), piece(2, 10_000, 20_000)];
         assert_eq!(stretches(&wide, span, TaskState::Finished).len(), 2, "what can be told apart is");
         // Narrow ones with gaps that can just be seen are the most there can be.
-        let worst: Vec<Piece> = (0..1_000_000 / 1_501).map(|n| piece(0, n * 1_501, n * 1_501 + 1)).collect();
+        let worst: Vec<LanePiece> = (0..1_000_000 / 1_501).map(|n| piece(0, n * 1_501, n * 1_501 + 1)).collect();
         assert!(stretches(&worst, span, TaskState::Finished).len() < 670);
     }
 
     #[test]
     fn a_span_of_nothing_is_no_panic() {
-        let span = Span { from: 5, to: 5 };
+        let span = TimeSpan { from: 5, to: 5 };
         assert_eq!((span.place(0), span.place(5), span.place(u64::MAX)), (0.0, 0.0, WIDTH));
     }
 }

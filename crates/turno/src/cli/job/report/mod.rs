@@ -16,10 +16,10 @@ use turno_proto::model::job::JobView;
 use turno_proto::model::limits::PAGE_MAX;
 use turno_proto::model::{Code, Moment};
 
-use self::figures::{Figures, Reader};
-use self::page::Told;
+use self::figures::{Figures, TaskReader};
+use self::page::PageContent;
 use super::select::One;
-use super::{Asked, named};
+use super::{JobClient, named};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
@@ -27,10 +27,10 @@ use crate::cli::global::OutputArg;
 use crate::cli::help;
 use crate::cli::schema::report::ReportDocument;
 
-/// Write a page that tells a whole job
+/// Write an HTML report about a job
 ///
-/// One HTML file that needs nothing else, to look at in a browser, to print, or to send: counts, what failed, which slot
-/// did what when, how long tasks took, how many ended when, and each worker. A job that has not ended can be told too.
+/// The report is one self-contained file: counts, failures, which slot ran which task when, durations, ends over time,
+/// and each worker. A job that has not ended can be reported too.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno job report 7 -o report.html", "turno job report last -o - > report.html", "turno job report 7 --file report.html --json"],
@@ -63,11 +63,11 @@ impl ReportArgs {
 
 pub(super) async fn run(args: &ReportArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let file = args.file()?;
-    let asked = Asked::connect(invocation).await?;
+    let asked = JobClient::connect(invocation).await?;
     let view = asked.find(args.job).await?;
     let now = Moment::from_unix_ms(u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default());
     let figures = asked.figures(&view, now.unix_ms()).await?;
-    let told = Told { job: &view, figures: &figures, written_at: now };
+    let told = PageContent { job: &view, figures: &figures, written_at: now };
     let page = page::page(&told);
     if file == Path::new("-") {
         invocation.output.raw(page.as_bytes())?;
@@ -89,10 +89,10 @@ pub(super) async fn run(args: &ReportArgs, invocation: &Invocation) -> Result<u8
     Ok(0)
 }
 
-impl Asked<'_> {
+impl JobClient<'_> {
     /// Reads all tasks of a job.
     async fn figures(&self, view: &JobView, now: u64) -> Result<Figures, Failure> {
-        let mut reader = Reader::new(view, now);
+        let mut reader = TaskReader::new(view, now);
         let mut after = None;
         loop {
             let call = AdminCall::JobTasks { job: view.id, state: None, after, limit: PAGE_MAX };

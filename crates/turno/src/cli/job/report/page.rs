@@ -14,8 +14,8 @@ use crate::cli::time::short;
 use crate::cli::version::VERSION;
 use crate::cli::words::count;
 
-/// What the page tells.
-pub(super) struct Told<'a> {
+/// The contents of the page.
+pub(super) struct PageContent<'a> {
     pub(super) job: &'a JobView,
     pub(super) figures: &'a Figures,
     /// When it is written.
@@ -25,7 +25,7 @@ pub(super) struct Told<'a> {
 /// Workers in the table of them. Of more, those that did most.
 const WORKERS_MAX: usize = 200;
 
-pub(super) fn page(told: &Told<'_>) -> String {
+pub(super) fn page(told: &PageContent<'_>) -> String {
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
     html.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
@@ -50,7 +50,7 @@ pub(super) fn page(told: &Told<'_>) -> String {
     html.finish()
 }
 
-fn header(html: &mut Html, told: &Told<'_>) {
+fn header(html: &mut Html, told: &PageContent<'_>) {
     let (row, figures) = (told.job, told.figures);
     let (class, sign) = job_state(row.state);
     html.raw("<header>\n<h1><span class=\"badge ")
@@ -106,7 +106,7 @@ fn as_float(number: usize) -> f64 {
     number as f64
 }
 
-fn facts(told: &Told<'_>) -> Vec<(&'static str, String)> {
+fn facts(told: &PageContent<'_>) -> Vec<(&'static str, String)> {
     let row = told.job;
     let mut facts = vec![("submitted", plain(row.submitted_at))];
     facts.extend(row.started_at.map(|moment| ("started", plain(moment))));

@@ -74,14 +74,14 @@ fn tasks(count: u32, slots: [usize; 3]) -> Vec<TaskView> {
 }
 
 fn figures_of(view: &JobView, tasks: &[TaskView]) -> Figures {
-    let mut reader = Reader::new(view, NOON + 30_000);
+    let mut reader = TaskReader::new(view, NOON + 30_000);
     tasks.iter().for_each(|task| reader.add(task));
     reader.finish()
 }
 
 fn page_of(view: &JobView, tasks: &[TaskView]) -> String {
     let figures = figures_of(view, tasks);
-    page::page(&Told { job: view, figures: &figures, written_at: Moment::from_unix_ms(NOON + 600_000) })
+    page::page(&PageContent { job: view, figures: &figures, written_at: Moment::from_unix_ms(NOON + 600_000) })
 }
 
 /// Elements that are never closed.

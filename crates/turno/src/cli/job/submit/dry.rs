@@ -1,13 +1,13 @@
-//! What would be submitted, for anyone who wants to see it first.
+//! `--dry-run`: shows the job that would be submitted.
 
 use std::slice;
 
-use turno_proto::fill::{self, Given};
 use turno_proto::items;
 use turno_proto::model::job::{AfterView, JobSpec, SpecView, Work};
+use turno_proto::placeholders::{self, Given};
 
 use super::flags::Flags;
-use super::plan::Plan;
+use super::plan::SubmitPlan;
 use super::uploads::Upload;
 use super::values::AfterArg;
 use crate::cli::Invocation;
@@ -19,15 +19,15 @@ use crate::cli::size;
 use crate::cli::table;
 
 /// Prints it. Nobody is asked anything.
-pub(super) fn show(plan: &Plan, flags: &Flags, invocation: &Invocation) -> Result<u8, Failure> {
+pub(super) fn show(plan: &SubmitPlan, flags: &Flags, invocation: &Invocation) -> Result<u8, Failure> {
     let document = SubmissionDocument { submission: body(plan, flags) };
     invocation.output.one(&document, &document.submission.name, || text(&document.submission))?;
     invocation.output.hint("nothing was submitted; omit --dry-run to submit");
     Ok(0)
 }
 
-fn body(plan: &Plan, flags: &Flags) -> SubmissionBody {
-    let Plan { spec, work, files, stdin } = plan;
+fn body(plan: &SubmitPlan, flags: &Flags) -> SubmissionBody {
+    let SubmitPlan { spec, work, files, stdin } = plan;
     let file = |upload: &Upload| SubmissionFile {
         name: upload.name.clone(),
         path: upload.path.display().to_string(),
@@ -48,11 +48,11 @@ fn body(plan: &Plan, flags: &Flags) -> SubmissionBody {
     }
 }
 
-/// What the task at that place runs.
+/// The command of the task at that place.
 fn task(spec: &JobSpec, work: &Work, place: u32) -> SubmissionTask {
     let number = spec.numbers().number_of(place);
     let item = items::get(&spec.items, place);
-    let filled = fill::fill(work, Given { task: number, item: item.as_deref() });
+    let filled = placeholders::fill(work, Given { task: number, item: item.as_deref() });
     SubmissionTask { task: number, argv: filled.argv, cwd: filled.cwd, env: filled.env.into_iter().collect() }
 }
 
@@ -103,14 +103,14 @@ mod tests {
     use crate::cli::job::select::One;
     use crate::cli::job::submit::each;
     use crate::cli::job::submit::flags::Source;
-    use crate::cli::job::submit::plan::Command;
+    use crate::cli::job::submit::plan::TaskCommand;
     use crate::cli::job::submit::values::ArrayArg;
 
     fn planned(flags: &Flags, words: &[&str], files: Vec<Upload>) -> SubmissionBody {
         let tasks = each::tasks(&flags.source, std::io::empty()).unwrap();
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let stdin = flags.stdin.as_ref().map(|path| file("stdin", path.to_str().unwrap(), 1_536, false));
-        let plan = Plan::new(flags, Command::Words(words), tasks, files, stdin, Path::new("/data")).unwrap();
+        let plan = SubmitPlan::new(flags, TaskCommand::Words(words), tasks, files, stdin, Path::new("/data")).unwrap();
         body(&plan, flags)
     }
 

@@ -9,7 +9,7 @@ use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::job::select::One;
 use crate::cli::job::text::{number_of_tasks, title};
-use crate::cli::job::{Asked, one_done};
+use crate::cli::job::{JobClient, one_done};
 
 pub(super) fn submitted(job: &JobView) -> String {
     format!("{} submitted: {}", title(job), number_of_tasks(job.tasks.into()))
@@ -38,8 +38,8 @@ pub(super) fn tell_reason(job: &JobView, invocation: &Invocation) {
     }
 }
 
-/// What is wrong with a submission that the broker refused, as far as it can be found out.
-pub(super) async fn refused(failure: Failure, spec: &JobSpec, asked: &Asked<'_>) -> Failure {
+/// The error about a submission that the broker refused, with its cause as far as it can be found out.
+pub(super) async fn refused(failure: Failure, spec: &JobSpec, asked: &JobClient<'_>) -> Failure {
     match (failure.code(), &spec.key) {
         (Code::KeyTaken, Some(key)) => Failure::new(Code::KeyTaken, format!("another job has the key {key}"))
             .why("it was submitted with another command, other tasks or other options")
@@ -80,7 +80,7 @@ pub(super) fn set_apart(failure: Failure) -> Failure {
 }
 
 /// The one task of a job without an array.
-pub(super) async fn only_task(asked: &Asked<'_>, job: &JobView) -> Result<Option<TaskView>, Failure> {
+pub(super) async fn only_task(asked: &JobClient<'_>, job: &JobView) -> Result<Option<TaskView>, Failure> {
     let call = AdminCall::JobTasks { job: job.id, state: None, after: None, limit: 1 };
     match asked.admin(call).await? {
         AdminAnswer::Tasks { tasks, .. } => Ok(tasks.into_iter().next()),
@@ -88,7 +88,7 @@ pub(super) async fn only_task(asked: &Asked<'_>, job: &JobView) -> Result<Option
     }
 }
 
-/// What the command returned, 128 and the signal that ended it, or 1 if it came to neither.
+/// The exit status of the command, 128 plus the signal that ended it, or 1 if there is neither.
 pub(super) fn exit_of(job: &JobView, task: Option<&TaskView>) -> u8 {
     if job.state == JobState::Finished {
         return 0;

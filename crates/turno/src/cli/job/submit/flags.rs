@@ -18,42 +18,52 @@ const TASKS: &str = "Tasks";
 const COMMAND: &str = "Command and files";
 const WHEN: &str = "When and where";
 
-/// What a submission may be asked for beside its command.
+/// The flags of a submission.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     #[command(flatten)]
     pub(super) source: Source,
 
-    /// Run CMD with `sh -c`; each placeholder is inserted as one quoted word
+    /// Run CMD with `sh -c`
+    ///
+    /// Each placeholder is inserted as one quoted word.
     #[arg(long, help_heading = COMMAND)]
     pub(super) shell: bool,
 
-    /// Working directory on every worker [default: the current directory if the worker has it, else a
-    /// temporary directory per task; always the latter for tasks with files]
+    /// Working directory on every worker
+    ///
+    /// Without it, a task runs in the current directory if the worker has it, and otherwise in a temporary directory of
+    /// its own. A task with files always runs in a temporary directory.
     #[arg(long, help_heading = COMMAND, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
 
-    /// Set an environment variable of the command; repeatable
+    /// Environment variable; repeatable
     #[arg(long, help_heading = COMMAND, value_name = "KEY=VALUE", value_parser = parse_variable)]
     pub(super) env: Vec<(String, String)>,
 
     /// File for the command's standard input [default: none]
-    #[arg(long, help_heading = COMMAND, value_name = "FILE")]
+    #[arg(long, help_heading = COMMAND, value_name = "FILE", hide_short_help = true)]
     pub(super) stdin: Option<PathBuf>,
 
-    /// Copy a file, or all files below a directory, into the task's directory; =NAME renames it
+    /// Copy files into the task's directory
+    ///
+    /// A directory stands for all files below it; =NAME renames a file.
     #[arg(long, help_heading = COMMAND, value_name = "FILE[=NAME]", num_args = 1..)]
     pub(super) upload: Vec<PathBuf>,
 
-    /// Return these files from the task's directory when it finishes, for example 'out/*.csv'; repeatable
+    /// Return these files when a task finishes
+    ///
+    /// A pattern for paths in the task's directory, for example 'out/*.csv'; repeatable.
     #[arg(long, help_heading = COMMAND, value_name = "GLOB", value_parser = parse_collect)]
     pub(super) collect: Vec<String>,
 
-    /// Write task output to files in this directory on the worker instead of sending it to the broker
-    #[arg(long, help_heading = COMMAND, value_name = "DIR")]
+    /// Write task output to files on the worker
+    ///
+    /// The output goes to this directory instead of the broker.
+    #[arg(long, help_heading = COMMAND, value_name = "DIR", hide_short_help = true)]
     pub(super) out_dir: Option<PathBuf>,
 
-    /// Job name [default: the file name of the program or script]
+    /// Job name [default: the name of the program or script]
     #[arg(long, value_parser = parse_name)]
     pub(super) name: Option<String>,
 
@@ -61,7 +71,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "TAG", value_parser = parse_tag)]
     pub(super) tag: Vec<String>,
 
-    /// Worker slots per task [default: 1]
+    /// Slots per task [default: 1]
     #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) slots: Option<u16>,
 
@@ -69,7 +79,9 @@ pub(super) struct Flags {
     #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(PRIORITY_MAX)))]
     pub(super) priority: Option<u8>,
 
-    /// Maximum number of tasks running at a time; same as %MAX after --array
+    /// Maximum number of tasks running at a time
+    ///
+    /// The same as %MAX after --array.
     #[arg(long, help_heading = WHEN, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_parallel: Option<u32>,
 
@@ -77,27 +89,31 @@ pub(super) struct Flags {
     #[arg(long, help_heading = WHEN, value_name = "DURATION", value_parser = parse_time_limit)]
     pub(super) time_limit: Option<Duration>,
 
-    /// Retry a failed task up to N times [default: 0]
+    /// Retries of a failed task [default: 0]
     #[arg(long, help_heading = WHEN, value_name = "N")]
     pub(super) retries: Option<u8>,
 
     /// Delay before the second attempt; doubles for each later one [default: 0]
-    #[arg(long, help_heading = WHEN, value_name = "DURATION", value_parser = parse_backoff)]
+    #[arg(long, help_heading = WHEN, value_name = "DURATION", value_parser = parse_backoff, hide_short_help = true)]
     pub(super) backoff: Option<Duration>,
 
-    /// Cancel the remaining tasks when more than N have failed [default: continue]
-    #[arg(long, help_heading = WHEN, value_name = "N")]
+    /// Cancel the rest when more than N tasks have failed
+    #[arg(long, help_heading = WHEN, value_name = "N", hide_short_help = true)]
     pub(super) max_failures: Option<u32>,
 
-    /// Run only on workers with this label; repeatable, a worker must have all labels
+    /// Only workers with this label; repeatable
+    ///
+    /// A worker must have all the labels.
     #[arg(long, help_heading = WHEN, value_name = "KEY=VALUE", value_parser = parse_label)]
     pub(super) label: Vec<(String, String)>,
 
-    /// Run only on workers in this pool; short for --label pool=P
-    #[arg(long, help_heading = WHEN, value_name = "P", value_parser = parse_pool)]
+    /// Only workers in this pool; short for --label pool=P
+    #[arg(long, help_heading = WHEN, value_name = "P", value_parser = parse_pool, hide_short_help = true)]
     pub(super) pool: Option<String>,
 
-    /// Start after this job ends: JOB or JOB:ok if every task finished, JOB:failed if not, JOB:any; repeatable
+    /// Start after this job has ended; repeatable
+    ///
+    /// JOB or JOB:ok: if every task finished. JOB:failed: if not. JOB:any: in both cases.
     #[arg(long, help_heading = WHEN, value_name = "JOB[:WHEN]")]
     pub(super) after: Vec<AfterArg>,
 
@@ -105,46 +121,60 @@ pub(super) struct Flags {
     #[arg(long, help_heading = WHEN)]
     pub(super) hold: bool,
 
-    /// Idempotency key: a second submission with the same key returns the first job (1 to 64 bytes)
-    #[arg(long, value_parser = parse_key)]
+    /// Idempotency key: the same key is the same job
+    ///
+    /// A second submission with the same key returns the first job. A key has 1 to 64 bytes.
+    #[arg(long, value_parser = parse_key, hide_short_help = true)]
     pub(super) key: Option<String>,
 
     /// Wait until the job has ended
     #[arg(long)]
     pub(super) wait: bool,
 
-    /// Show the submission without submitting it: tasks, first and last command, files; needs no broker
+    /// Show the submission without submitting it
+    ///
+    /// Shows the number of tasks, the first and the last command, and the files; needs no broker.
     #[arg(long)]
     pub(super) dry_run: bool,
 }
 
-/// What there is a task for. One way of them, or none: one task.
+/// The source of tasks. At most one; without it there is one task.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[group(id = "tasks", multiple = false)]
 pub(super) struct Source {
-    /// One task per number of a list such as 1-1000, 0-90:10, 1,3,5-8 or 8 (a single task with that
-    /// number); %MAX limits how many run at a time
+    /// One task per number: 1-1000, 0-90:10 or 1,3,5-8
+    ///
+    /// A single number such as 8 is one task with that number. %MAX limits how many tasks run at a time.
     #[arg(long, help_heading = TASKS, value_name = "LIST[%MAX]")]
     pub(super) array: Option<ArrayArg>,
 
-    /// One task per non-empty line of a file; - for standard input
+    /// One task per line of a file; - is standard input
+    ///
+    /// Empty lines are skipped.
     #[arg(long, help_heading = TASKS, value_name = "FILE")]
     pub(super) each_line: Option<PathBuf>,
 
-    /// One task per row of a CSV file with a header row; {column} inserts a field
+    /// One task per CSV row; {column} inserts a field
+    ///
+    /// The header row names the columns.
     #[arg(long, help_heading = TASKS, value_name = "FILE")]
     pub(super) each_csv: Option<PathBuf>,
 
-    /// One task per value of a JSON array or of JSON lines; {key} inserts an object member
+    /// One task per JSON value; {key} inserts a member
+    ///
+    /// The file has a JSON array, or one JSON value per line.
     #[arg(long, help_heading = TASKS, value_name = "FILE")]
     pub(super) each_json: Option<PathBuf>,
 
-    /// One task per matching path, for example 'data/**/*.csv', sorted by name; quote the pattern
+    /// One task per matching path, such as 'data/*.csv'
+    ///
+    /// The paths are sorted by name; ** stands for any directories. Quote the pattern.
     #[arg(long, help_heading = TASKS, value_name = "PATTERN")]
     pub(super) glob: Option<String>,
 
-    /// One task per value, up to the next flag or --. Use it once; for combinations of several lists, write
-    /// them to a file for --each-csv
+    /// One task per value, up to the next flag or --
+    ///
+    /// Use it once. For combinations of several lists, write them to a file for --each-csv.
     #[arg(long, help_heading = TASKS, value_name = "VALUE", num_args = 1.., allow_negative_numbers = true, action = ArgAction::Set)]
     pub(super) each: Vec<String>,
 }

@@ -19,38 +19,38 @@ use turno_client::AdminCall;
 use turno_proto::model::job::After;
 
 use self::flags::Flags;
-use self::plan::{Command, Plan};
+use self::plan::{SubmitPlan, TaskCommand};
 use self::script::Script;
 use self::uploads::Upload;
 use super::select::One;
 use super::wait::{Wait, tell_ends};
-use super::{Asked, view};
+use super::{JobClient, view};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
 use crate::cli::help;
 
-/// Submit a command as a job: once, for each number of an array, or for each line, row, value or file
+/// Submit a job: a command, or a task per number, line, row or file
 ///
-/// `turno submit` and `turno job submit` are the same. The command and its arguments go to the workers as they are, no
-/// shell reads them unless --shell asks for one. The answer comes when the job is stored.
+/// `turno submit` and `turno job submit` are the same command. It returns when the broker has stored the job. The
+/// command and its arguments reach the workers unchanged; no shell interprets them, except with --shell.
 ///
-/// In CMD, --cwd and the values of --env, {} stands for what a task is for: its line, value or path, or its number in an
-/// --array. {.} is that without its extension, {/} its last path component, {/.} both, {//} the directory before it, and {#}
-/// the task's number. With columns (--each-csv, objects of --each-json) {column} stands for one of them. {{}} gives {}. One
-/// command without an array or list is run as it is typed.
+/// Placeholders are replaced in CMD, in --cwd and in the values of --env. {} is the task's item: its line, value or
+/// path, or its number in an --array. {.} is the item without its extension, {/} its last path component, {/.} that
+/// without its extension, {//} its directory, and {#} the task number. With columns (--each-csv, objects of
+/// --each-json), {column} is one field. {{}} gives {}. A command without an array or list is not changed.
 ///
-/// A task finds its place in its environment: TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT,
-/// TURNO_SLOTS (the slots that it takes) and TURNO_WORKER_ID. Secrets of its worker are not there.
+/// The environment of a task has TURNO_JOB_ID, TURNO_JOB_NAME, TURNO_TASK_ID, TURNO_TASK_COUNT, TURNO_ATTEMPT,
+/// TURNO_SLOTS (the task's slots) and TURNO_WORKER_ID, but no secrets of its worker.
 ///
-/// A SCRIPT is a file here that goes along with the job, and runs in a directory of the task's own. Lines at its
-/// beginning such as `#TURNO --array 1-10 --slots 2` hold flags; those of the command line beat them, and what may be
-/// repeated adds up. Its arguments come behind it; behind -- if they begin with a hyphen. With --cwd the script is not sent
-/// but run by its path.
+/// A SCRIPT is a local file that is uploaded with the job and runs in a directory of the task's own. Comments at its
+/// beginning such as `#TURNO --array 1-10 --slots 2` contain flags. Flags on the command line take precedence, and
+/// repeatable flags add up. Arguments follow the script; put them after -- if they start with a hyphen. With --cwd the
+/// script is not uploaded but run by its path.
 ///
-/// With --wait the command ends when the job does; --timeout says how long to wait at most, and Ctrl-C leaves the job
-/// running. For one command the exit status is then that of the command, 125 if turno itself failed; for more tasks it is
-/// 1 if one failed or was cancelled.
+/// With --wait the command ends when the job ends, or after --timeout; Ctrl-C leaves the job running. The exit status
+/// of a single command is then that of the command, or 125 if turno itself failed. With several tasks it is 1 if a task
+/// failed or was cancelled.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -77,16 +77,16 @@ pub(crate) struct SubmitArgs {
     flags: Flags,
 }
 
-/// What was typed, with what the script says.
-struct Said {
+/// The typed flags with those of the script.
+struct SubmitInput {
     flags: Flags,
-    command: Command,
+    command: TaskCommand,
 }
 
-impl Said {
+impl SubmitInput {
     fn of(args: &SubmitArgs, invocation: &Invocation) -> Result<Self, Failure> {
         let Some((path, plain)) = args.script.split_first() else {
-            return Ok(Self { flags: args.flags.clone(), command: Command::Words(args.command.clone()) });
+            return Ok(Self { flags: args.flags.clone(), command: TaskCommand::Words(args.command.clone()) });
         };
         let script = Script::read(Path::new(path))?;
         if let Some(line) = script.unread {
@@ -95,14 +95,14 @@ impl Said {
             ));
         }
         let Script { path, name, flags, .. } = script;
-        let command = Command::Script { path, name, args: [plain, &args.command].concat() };
+        let command = TaskCommand::Script { path, name, args: [plain, &args.command].concat() };
         Ok(Self { flags: args.flags.clone().over(flags), command })
     }
 }
 
 pub(crate) fn run(args: &SubmitArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let mut is_one = args.flags.wait && args.flags.is_one();
-    let end = Said::of(args, invocation).and_then(|said| {
+    let end = SubmitInput::of(args, invocation).and_then(|said| {
         is_one = said.flags.wait && said.flags.is_one();
         let plan = plan(&said.flags, said.command)?;
         match said.flags.dry_run {
@@ -113,16 +113,16 @@ pub(crate) fn run(args: &SubmitArgs, invocation: &Invocation) -> Result<u8, Fail
     if is_one { end.map_err(end::set_apart) } else { end }
 }
 
-fn plan(flags: &Flags, command: Command) -> Result<Plan, Failure> {
+fn plan(flags: &Flags, command: TaskCommand) -> Result<SubmitPlan, Failure> {
     let here =
         std::env::current_dir().map_err(|error| Failure::system("cannot determine the current directory", &error))?;
     let tasks = each::tasks(&flags.source, io::stdin().lock())?;
     let files = uploads::plan(&flags.upload)?;
     let stdin = flags.stdin.as_deref().map(|path| Upload::file(path, "stdin")).transpose()?;
-    Plan::new(flags, command, tasks, files, stdin, &here)
+    SubmitPlan::new(flags, command, tasks, files, stdin, &here)
 }
 
-async fn submit(flags: &Flags, plan: Plan, invocation: &Invocation) -> Result<u8, Failure> {
+async fn submit(flags: &Flags, plan: SubmitPlan, invocation: &Invocation) -> Result<u8, Failure> {
     // A file that was read for a long time must not count as a broker that is silent: all is read before.
     let files = plan
         .uploads()
@@ -130,7 +130,7 @@ async fn submit(flags: &Flags, plan: Plan, invocation: &Invocation) -> Result<u8
         .collect::<Result<Vec<_>, Failure>>()?;
     let ids: Vec<_> = files.iter().map(|(_, id)| *id).collect();
     let mut spec = plan.with_ids(&ids)?;
-    let mut asked = Asked::connect(invocation).await?;
+    let mut asked = JobClient::connect(invocation).await?;
     for after in &flags.after {
         let job = match after.job {
             One::Id(job) => job,

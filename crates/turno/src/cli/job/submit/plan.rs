@@ -1,9 +1,8 @@
-//! What is asked of the broker, as far as it is known without asking it anything.
+//! The submission, as far as it is known without the broker.
 
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use turno_proto::fill::{self, FillError, Given};
 use turno_proto::items::Shape;
 use turno_proto::model::Code;
 use turno_proto::model::archive::UploadId;
@@ -11,10 +10,11 @@ use turno_proto::model::job::{JobSpec, Work, WorkFile};
 use turno_proto::model::limits::{
     JOB_AFTER_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX, JOB_TAGS_MAX, JOB_UPLOADS_MAX, PRIORITY,
 };
+use turno_proto::placeholders::{self, FillError, Given};
 use turno_proto::submission::SpecError;
 use turno_proto::{items, submission, work};
 
-use super::each::Tasks;
+use super::each::JobTasks;
 use super::flags::Flags;
 use super::uploads::{Upload, check_names, too_many};
 use crate::cli::error::Failure;
@@ -23,8 +23,8 @@ use crate::cli::shell;
 /// Stands for an upload until its file is read.
 const UNKNOWN: UploadId = UploadId([0; 32]);
 
-/// What is run.
-pub(super) enum Command {
+/// The command of the tasks.
+pub(super) enum TaskCommand {
     /// These words, as they are, at the worker.
     Words(Vec<String>),
     /// A file that goes along with the job, and its arguments.
@@ -32,7 +32,7 @@ pub(super) enum Command {
 }
 
 /// A job that is about to be submitted.
-pub(super) struct Plan {
+pub(super) struct SubmitPlan {
     /// All but the jobs it is after and what its files are known by.
     pub(super) spec: JobSpec,
     pub(super) work: Work,
@@ -41,11 +41,11 @@ pub(super) struct Plan {
     pub(super) stdin: Option<Upload>,
 }
 
-impl Plan {
+impl SubmitPlan {
     pub(super) fn new(
         flags: &Flags,
-        command: Command,
-        tasks: Tasks,
+        command: TaskCommand,
+        tasks: JobTasks,
         mut files: Vec<Upload>,
         stdin: Option<Upload>,
         here: &Path,
@@ -56,14 +56,14 @@ impl Plan {
         let verbatim = flags.is_one();
         let literal = |text: &str| if verbatim { Ok(text.to_owned()) } else { literal(text, &columns) };
         let (argv, default_name) = match command {
-            Command::Words(words) => {
+            TaskCommand::Words(words) => {
                 let name = default_name(words.first().map_or("", String::as_str), flags.shell);
                 (words, name)
             }
-            Command::Script { .. } if flags.shell => return Err(no_line()),
-            Command::Script { path, name, args } => {
+            TaskCommand::Script { .. } if flags.shell => return Err(no_line()),
+            TaskCommand::Script { path, name, args } => {
                 let program = match &flags.cwd {
-                    // Who names a place at the workers has the script there too.
+                    // With --cwd the script must be at the workers too.
                     Some(_) => literal(&text_of(&here.join(&path))?)?,
                     None => {
                         files.push(Upload { executable: true, ..Upload::file(&path, &name)? });
@@ -201,7 +201,7 @@ fn check_places(work: &Work, spec: &JobSpec) -> Result<(), Failure> {
         true => None,
         false => items::check(&spec.items).ok(),
     };
-    fill::check(work, shape).map_err(|error| {
+    placeholders::check(work, shape).map_err(|error| {
         let what = match &error {
             FillError::ShellLine => "--shell takes a single command line".to_owned(),
             FillError::Columns => "invalid columns".to_owned(),
@@ -211,7 +211,7 @@ fn check_places(work: &Work, spec: &JobSpec) -> Result<(), Failure> {
         };
         Failure::new(Code::BadJob, what).why(error.to_string()).fix(error.hint())
     })?;
-    if shape.is_some() && !fill::has_places(work) {
+    if shape.is_some() && !placeholders::has_places(work) {
         let fix = match work.columns.first() {
             Some(column) => {
                 format!("add {{{column}}} to the command, or use --array if only the number of tasks matters")
@@ -231,7 +231,8 @@ fn literal(text: &str, columns: &[String]) -> Result<String, Failure> {
     let shape = Shape { count: 1, fields: fields.len(), longest: 1 };
     let comes_out = |written: &str| {
         let work = Work { cwd: written.to_owned(), columns: columns.to_vec(), ..Work::default() };
-        fill::fill(&work, Given::item(1, &fields)).cwd == text && fill::check(&work, Some(shape)).is_ok()
+        placeholders::fill(&work, Given::item(1, &fields)).cwd == text
+            && placeholders::check(&work, Some(shape)).is_ok()
     };
     let doubled = text.replace('{', "{{").replace('}', "}}");
     [text.to_owned(), doubled].into_iter().find(|written| comes_out(written)).ok_or_else(|| {

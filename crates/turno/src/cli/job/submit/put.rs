@@ -10,12 +10,12 @@ use turno_proto::model::Code;
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::limits::JOB_UPLOADS_MAX;
 
-use super::reader::Reader;
+use super::reader::UploadReader;
 use super::uploads::Upload;
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
-use crate::cli::progress::{Style, style_here};
+use crate::cli::progress::{ProgressStyle, style_here};
 use crate::cli::shown::escaped;
 use crate::cli::size;
 use crate::cli::window::Window;
@@ -31,7 +31,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(3);
 const BUSY_MAX: u32 = 30;
 /// How often a file is sent from its beginning: the broker may be started again meanwhile.
 const BEGINNINGS_MAX: u32 = 5;
-/// Bytes that are sent without a word.
+/// Bytes that are sent without showing progress.
 const SILENT_BYTES: u64 = 8 * 1024 * 1024;
 /// Time between two words of how far it is, drawn on one line and told in lines.
 const DRAWN_EVERY: Duration = Duration::from_millis(250);
@@ -47,7 +47,7 @@ pub(super) async fn put(files: &[(Upload, UploadId)], client: &Client, invocatio
     }
     let missing: Vec<(UploadId, &Upload)> =
         missing.into_iter().filter_map(|id| by_id.get(&id).map(|upload| (id, *upload))).collect();
-    let mut told = Told::new(&missing, invocation);
+    let mut told = UploadProgress::new(&missing, invocation);
     for (id, upload) in missing {
         told.begin(upload);
         send(upload, id, client, &mut told)
@@ -120,7 +120,7 @@ enum Round {
     Forgotten,
 }
 
-async fn send(upload: &Upload, id: UploadId, client: &Client, told: &mut Told<'_>) -> Result<(), Failure> {
+async fn send(upload: &Upload, id: UploadId, client: &Client, told: &mut UploadProgress<'_>) -> Result<(), Failure> {
     for _ in 0..BEGINNINGS_MAX {
         if send_once(upload, id, client, told).await? {
             return Ok(());
@@ -130,8 +130,13 @@ async fn send(upload: &Upload, id: UploadId, client: &Client, told: &mut Told<'_
 }
 
 /// From its beginning to its end; `false` if that has to be done again.
-async fn send_once(upload: &Upload, id: UploadId, client: &Client, told: &mut Told<'_>) -> Result<bool, Failure> {
-    let mut reader = Reader::open(upload, Some(id))?;
+async fn send_once(
+    upload: &Upload,
+    id: UploadId,
+    client: &Client,
+    told: &mut UploadProgress<'_>,
+) -> Result<bool, Failure> {
+    let mut reader = UploadReader::open(upload, Some(id))?;
     let mut pieces: Vec<(u64, Bytes)> = Vec::new();
     let mut pauses = Pauses::default();
     loop {
@@ -174,7 +179,7 @@ async fn round(pieces: &[(u64, Bytes)], upload: UploadId, size: u64, client: &Cl
     let mut end = Round::Kept;
     let mut place = 0;
     while let Some(answer) = window.finish().await {
-        // What follows a piece that was not kept was not kept either.
+        // Pieces after one that was not kept were not kept either.
         if matches!(end, Round::Kept) {
             end = match answer.and_then(uploads) {
                 Ok(missing) if missing.is_empty() => Round::Whole,
@@ -190,9 +195,9 @@ async fn round(pieces: &[(u64, Bytes)], upload: UploadId, size: u64, client: &Cl
 }
 
 /// How far it is, for people: a line that changes on a terminal, a new one now and then elsewhere.
-struct Told<'a> {
+struct UploadProgress<'a> {
     invocation: &'a Invocation,
-    style: Style,
+    style: ProgressStyle,
     total: u64,
     /// Bytes of the files before this one.
     before: u64,
@@ -205,11 +210,11 @@ struct Told<'a> {
 /// Back to the beginning of the line, and nothing on it.
 const CLEAR: &str = "\r\x1b[K";
 
-impl<'a> Told<'a> {
+impl<'a> UploadProgress<'a> {
     fn new(missing: &[(UploadId, &Upload)], invocation: &'a Invocation) -> Self {
         let total = missing.iter().map(|(_, upload)| upload.size).sum();
         let style = match total {
-            ..=SILENT_BYTES => Style::Nothing,
+            ..=SILENT_BYTES => ProgressStyle::Nothing,
             _ => style_here(invocation.global.progress, invocation.global.quiet),
         };
         Self { invocation, style, total, before: 0, name: String::new(), size: 0, due: Instant::now(), is_shown: false }
@@ -228,12 +233,12 @@ impl<'a> Told<'a> {
         let (done, total) = (size::short(self.before + bytes), size::short(self.total));
         let line = format!("uploading {}: {done} of {total}", self.name);
         match self.style {
-            Style::Nothing => {}
-            Style::Lines => {
+            ProgressStyle::Nothing => {}
+            ProgressStyle::Lines => {
                 self.invocation.output.note(&line);
                 self.due = now + TOLD_EVERY;
             }
-            Style::Bars => {
+            ProgressStyle::Bars => {
                 self.invocation.output.stderr_raw(format!("{CLEAR}{}", escaped(&line)).as_bytes());
                 self.due = now + DRAWN_EVERY;
                 self.is_shown = true;

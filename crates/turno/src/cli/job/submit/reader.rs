@@ -13,26 +13,26 @@ use turno_proto::model::limits::PIECE_BYTES_MAX;
 use super::uploads::{Upload, cannot_read};
 use crate::cli::error::Failure;
 
-/// What a file is known by: read once from its beginning to its end.
+/// The id of a file: read once from its beginning to its end.
 pub(super) fn id_of(upload: &Upload) -> Result<UploadId, Failure> {
-    let mut reader = Reader::open(upload, None)?;
+    let mut reader = UploadReader::open(upload, None)?;
     while reader.next()?.is_some() {}
     Ok(reader.id())
 }
 
 /// A file, piece by piece, and whether it is still the one that it was.
-pub(super) struct Reader {
+pub(super) struct UploadReader {
     file: File,
     path: PathBuf,
     size: u64,
     pub(super) at: u64,
     given: bool,
     hash: Sha256,
-    /// What it must come to.
+    /// The id that its content must have.
     expected: Option<UploadId>,
 }
 
-impl Reader {
+impl UploadReader {
     pub(super) fn open(upload: &Upload, expected: Option<UploadId>) -> Result<Self, Failure> {
         let file = File::open(&upload.path).map_err(|error| cannot_read(&upload.path, &error))?;
         let (path, size) = (upload.path.clone(), upload.size);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn pieces(upload: &Upload, expected: Option<UploadId>) -> Result<Vec<(u64, usize)>, String> {
-        let mut reader = Reader::open(upload, expected).unwrap();
+        let mut reader = UploadReader::open(upload, expected).unwrap();
         let mut pieces = Vec::new();
         while let Some((at, bytes)) = reader.next().map_err(|failure| failure.what().to_owned())? {
             pieces.push((at, bytes.len()));
@@ -137,7 +137,7 @@ mod tests {
             assert!(said.ends_with("changed while it was being read"), "{said}");
         }
         fs::remove_file(&path).unwrap();
-        let gone = Reader::open(&upload, Some(id)).err().unwrap();
+        let gone = UploadReader::open(&upload, Some(id)).err().unwrap();
         assert_eq!((gone.code(), gone.exit()), (Code::NotFound, 4));
     }
 }

@@ -20,7 +20,7 @@ use super::flags::Flags;
 use crate::cli::error::Failure;
 use crate::cli::{shell, usage};
 
-/// What a line of flags begins with.
+/// The beginning of a line with flags.
 const MARK: &str = "#TURNO";
 
 /// A script with what it asks for.
@@ -37,7 +37,7 @@ pub(super) struct Script {
 /// The flags of one line.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true, disable_version_flag = true)]
-struct Line {
+struct ScriptLine {
     #[command(flatten)]
     flags: Flags,
 }
@@ -108,7 +108,7 @@ fn flags_of(head: &[u8], name: &str) -> Result<(Flags, Option<usize>), Failure> 
                 .why("a quote is not closed, or the line is not valid UTF-8")
                 .fix("quote it as in a shell")
         })?;
-        let line = Line::try_parse_from(&words).map_err(|error| {
+        let line = ScriptLine::try_parse_from(&words).map_err(|error| {
             let said = usage::failure(&error);
             Failure::new(Code::BadUsage, format!("{at}: {}", said.what()))
                 .why("a #TURNO line takes flags of `turno submit` only")

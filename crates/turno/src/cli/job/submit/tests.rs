@@ -1,4 +1,4 @@
-//! What a line asks of the broker.
+//! Command lines and their jobs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,14 +15,14 @@ use super::*;
 use crate::cli::output::Output;
 use crate::cli::tree;
 
-/// What was typed, and the job it comes to; what is wrong otherwise. Words are separated by spaces.
+/// The flags and the job of a command line; or the error. Words are separated by spaces.
 fn typed(line: &str) -> Result<(Flags, JobSpec), String> {
     let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
     let cli = tree::parse(&words).map_err(|error| error.to_string())?;
     let tree::Command::Submit(args) = &cli.command else { panic!("{line} submits") };
     let invocation = Invocation { output: Output::new(&cli.global), global: cli.global.clone(), words };
     let told = |failure: Failure| format!("{}; {}", failure.what(), failure.body().why);
-    let said = Said::of(args, &invocation).map_err(told)?;
+    let said = SubmitInput::of(args, &invocation).map_err(told)?;
     let plan = plan(&said.flags, said.command).map_err(told)?;
     Ok((said.flags, plan.spec))
 }
@@ -166,7 +166,7 @@ fn a_script_goes_along_and_its_flags_count() {
     assert_eq!((spec.array.count, flags.source.array), (2, None), "the command line says what there is a task for");
 }
 
-/// What stands in the name of a directory or script stands for nothing else.
+/// Braces in the name of a directory or script are no placeholders.
 #[test]
 fn braces_in_names_that_nobody_typed_stay_as_they_are() {
     let dir = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ fn braces_in_names_that_nobody_typed_stay_as_they_are() {
     let spec = spec(&format!("turno submit {script} --array 1-3 {{}}"));
     let work = work::decode(&spec.work).unwrap();
     assert_eq!(work.argv, strings(&["./a{{}}b.sh", "{}"]));
-    let filled = turno_proto::fill::fill(&work, turno_proto::fill::Given::number(2));
+    let filled = turno_proto::placeholders::fill(&work, turno_proto::placeholders::Given::number(2));
     assert_eq!(filled.argv, strings(&["./a{}b.sh", "2"]));
     assert_eq!(work_of(&format!("turno submit {script} {{}}")).argv, strings(&["./a{}b.sh", "{}"]));
 }

@@ -91,7 +91,7 @@ pub(super) fn check_names(sorted: &[Upload]) -> Result<(), Failure> {
                 format!("{first} and {second} would both be {:?} in the task's directory", upload.name),
             )
             .why("a file keeps its name without its directories")
-            .fix(format!("rerename one of them: --upload {second}=NAME")));
+            .fix(format!("rename one of them: --upload {second}=NAME")));
         }
     }
     Ok(())
@@ -104,7 +104,7 @@ pub(super) fn too_many() -> Failure {
         .fix("pack them: `tar czf files.tgz …`, --upload files.tgz, and `tar xzf files.tgz` in the task")
 }
 
-/// What is before and behind the last `=`, unless all of it names a file.
+/// The parts before and behind the last `=`, unless all of it names a file.
 fn parted(typed: &Path) -> (PathBuf, Option<String>) {
     let parted = || {
         let (path, name) = typed.to_str()?.rsplit_once('=')?;

@@ -1,4 +1,4 @@
-//! What stands behind the flags of a submission.
+//! Values of the flags of a submission.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use super::*;
 use crate::process::{GRACE, wait};
 
 fn shell(script: &str) -> Program {
-    Program::find(&["sh".into(), "-c".into(), script.into()]).unwrap().unwrap()
+    Program::find(&["sh".into(), "-c".into(), script.into()], false).unwrap().unwrap()
 }
 
 fn task(body: impl Into<Bytes>) -> Task {
@@ -21,14 +21,19 @@ fn task(body: impl Into<Bytes>) -> Task {
         attempt: 2,
         token: None,
         body: body.into(),
+        parts: None,
         reply_bytes_max: Some(1 << 20),
     }
 }
 
 /// Runs a script to its own end; also what it wrote to stderr.
-async fn run(script: &str, task: Task) -> (Run, String) {
+async fn run(script: &str, task: Task) -> (RunEnd, String) {
+    finish(&shell(script), task).await
+}
+
+async fn finish(program: &Program, task: Task) -> (RunEnd, String) {
     let (sender, mut pieces) = mpsc::channel(10_000);
-    let run = shell(script).run(task, std::future::pending(), &sender).await;
+    let run = program.run(task, std::future::pending(), &sender).await;
     drop(sender);
     let mut text = Vec::new();
     while let Some(piece) = pieces.recv().await {
@@ -37,14 +42,14 @@ async fn run(script: &str, task: Task) -> (Run, String) {
     (run, String::from_utf8(text).unwrap())
 }
 
-fn done(output: &str) -> Run {
-    Run::Done(output.as_bytes().to_vec())
+fn done(output: &str) -> RunEnd {
+    RunEnd::Done(output.into())
 }
 
 #[tokio::test]
 async fn the_body_goes_in_and_the_reply_comes_out() {
     assert_eq!(run("tr a-z A-Z", task("hello")).await.0, done("HELLO"));
-    assert_eq!(run("cat", task(vec![0, 255, 10, 0])).await.0, Run::Done(vec![0, 255, 10, 0]));
+    assert_eq!(run("cat", task(vec![0, 255, 10, 0])).await.0, RunEnd::Done(vec![0, 255, 10, 0].into()));
     let script = "printf '%s %s %s' $TURNO_QUEUE $TURNO_MESSAGE_ID $TURNO_ATTEMPT";
     assert_eq!(run(script, task("")).await.0, done("q 17 2"));
 }
@@ -52,7 +57,7 @@ async fn the_body_goes_in_and_the_reply_comes_out() {
 #[tokio::test]
 async fn a_large_body_and_a_large_reply_do_not_wait_for_each_other() {
     let body = vec![b'x'; 1 << 20];
-    assert_eq!(run("cat", task(body.clone())).await.0, Run::Done(body));
+    assert_eq!(run("cat", task(body.clone())).await.0, RunEnd::Done(body.into()));
 }
 
 #[tokio::test]
@@ -74,7 +79,7 @@ async fn a_failure_carries_the_exit_status_and_the_end_of_stderr() {
 async fn the_end_of_stderr_is_bounded() {
     let script = "i=0; while [ $i -lt 2000 ]; do echo line-$i-ü >&2; i=$((i+1)); done; exit 1";
     let (end, stderr) = run(script, task("")).await;
-    let Run::Failed { text, permanent: false } = end else { panic!("{end:?}") };
+    let RunEnd::Failed { text, permanent: false } = end else { panic!("{end:?}") };
     assert!(text.len() <= limits::FAILURE_BYTES_MAX && text.len() > limits::FAILURE_BYTES_MAX - 64);
     assert!(text.starts_with("exit 1: ") && text.ends_with("line-1999-ü"), "{text}");
     assert_eq!(stderr.lines().count(), 2_000);
@@ -95,7 +100,7 @@ async fn output_without_end_is_stopped_and_never_held() {
     let before = Instant::now();
     let end = program.run(small, std::future::pending(), &sender).await;
     let text = "output_too_large: the program wrote more than 100000 bytes".to_owned();
-    assert_eq!(end, Run::Failed { text, permanent: true });
+    assert_eq!(end, RunEnd::Failed { text, permanent: true });
     assert!(before.elapsed() < Duration::from_secs(300), "it waited for the program");
 }
 
@@ -165,7 +170,7 @@ async fn a_stubborn_program_is_killed_with_all_it_started() {
     }
 }
 
-/// Anyone who stops waiting for a run leaves nothing behind.
+/// A run that is dropped leaves nothing behind.
 #[tokio::test]
 async fn a_run_that_is_dropped_is_killed() {
     let dir = tempfile::tempdir().unwrap();
@@ -198,21 +203,66 @@ fn a_program_that_cannot_start_is_told_before_anything_is_asked() {
         (dir.path().as_os_str().to_owned(), "is not executable"),
     ];
     for (name, why) in table {
-        let failure = Program::find(std::slice::from_ref(&name)).unwrap_err();
+        let failure = Program::find(std::slice::from_ref(&name), false).unwrap_err();
         assert_eq!((failure.code(), failure.exit()), (Code::CannotStart, 1));
         let text = failure.render(crate::cli::paint::Paint::plain());
         assert!(text.contains(why), "{text}");
     }
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(Program::find(&[plain.into_os_string()]).unwrap().is_some());
-    assert!(Program::find(&[]).unwrap().is_none());
+    assert!(Program::find(&[plain.into_os_string()], false).unwrap().is_some());
+    assert!(Program::find(&[], false).unwrap().is_none());
 }
 
 #[tokio::test]
 async fn a_program_that_vanished_fails_the_delivery() {
     let (sender, _pieces) = mpsc::channel(1);
-    let program = Program { words: vec!["/no/such/program".into()] };
+    let program = Program { words: vec!["/no/such/program".into()], lists_parts: false };
     let end = program.run(task(""), std::future::pending(), &sender).await;
-    let Run::Failed { text, permanent: false } = end else { panic!("{end:?}") };
+    let RunEnd::Failed { text, permanent: false } = end else { panic!("{end:?}") };
     assert!(text.starts_with("cannot_start: "), "{text}");
+}
+
+/// Only a message of several parts has the variable, whatever this process was started with.
+#[tokio::test]
+async fn the_lengths_of_parts_are_in_the_environment() {
+    let script = "printf '%s:' \"${TURNO_PARTS-unset}\"; cat";
+    assert_eq!(run(script, task("abc")).await.0, done("unset:abc"));
+    let several = Task { parts: Some("1 0 2".to_owned()), ..task("abc") };
+    assert_eq!(run(script, several).await.0, done("1 0 2:abc"));
+}
+
+#[tokio::test]
+async fn a_program_lists_the_parts_of_its_reply() {
+    let several = |list: &str, body: &'static str| RunEnd::Done(Message::new(body).header("parts", list));
+    let no_list = |why: &str| {
+        let text = format!("the first line of the program's output must list the parts of the reply: {why}");
+        RunEnd::Failed { text, permanent: true }
+    };
+    let too_many = format!("printf '%s\\n' '{}'", ["0"; 1_025].join(" "));
+    let malformed = "invalid list of parts: must be lengths in decimal, separated by one blank";
+    let wrong_sum = "invalid list of parts: the lengths add up to another length than the body has";
+    let table = [
+        ("printf '1 0 2\\nabc'", several("1 0 2", "abc")),
+        ("printf '0 0\\n'", several("0 0", "")),
+        ("printf '2 2\\na\\n\\n\\n'", several("2 2", "a\n\n\n")),
+        ("printf '3\\nabc'", done("abc")),
+        ("printf '\\nabc\\n'", done("abc\n")),
+        ("echo", done("")),
+        ("true", no_list("it is missing, or not text")),
+        ("printf '1 2'", no_list("it is missing, or not text")),
+        ("printf '\\377\\nabc'", no_list("it is missing, or not text")),
+        ("printf 'abc\\nabc'", no_list(malformed)),
+        ("printf '1  2\\nabc'", no_list(malformed)),
+        ("printf '1 1\\nabc'", no_list(wrong_sum)),
+        ("printf '1 18446744073709551615\\nabc'", no_list(wrong_sum)),
+        (&too_many, no_list("a message has at most 1024 parts")),
+        ("echo 1 1; exit 3", failed("exit 3")),
+    ];
+    for (script, expected) in table {
+        let program = Program { lists_parts: true, ..shell(script) };
+        assert_eq!(finish(&program, task("")).await.0, expected, "{script:.60}");
+    }
+    let send = Task { reply_bytes_max: None, ..task("") };
+    let program = Program { lists_parts: true, ..shell("echo no list") };
+    assert_eq!(finish(&program, send).await.0, done(""), "nobody wants a reply");
 }

@@ -16,7 +16,7 @@ const PORT_TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long the last words of an ssh that has ended are waited for.
+/// How long to wait for the last output of an ssh that has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Bytes of a line. More: the next line.
 const LINE_BYTES_MAX: usize = 4_096;
@@ -27,7 +27,7 @@ const NOT_FOUND: i32 = 127;
 
 /// How all of it shall end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum End {
+pub(super) enum DeployEnd {
     /// Not yet.
     NotYet,
     /// Workers finish what they have.
@@ -36,7 +36,7 @@ pub(super) enum End {
     Now,
 }
 
-/// What became of a host.
+/// A change of a host's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// Its worker is there, with so many slots.
@@ -52,7 +52,7 @@ pub(super) enum News {
 }
 
 /// Where news go: with the place of the host among all.
-pub(super) type Sender = mpsc::Sender<(usize, News)>;
+pub(super) type NewsSender = mpsc::Sender<(usize, News)>;
 
 /// Keeps a worker at the host until it shall end.
 pub(super) async fn keep(
@@ -60,8 +60,8 @@ pub(super) async fn keep(
     host: Host,
     ssh: Vec<String>,
     broker: Broker,
-    mut end: watch::Receiver<End>,
-    news: Sender,
+    mut end: watch::Receiver<DeployEnd>,
+    news: NewsSender,
 ) {
     // Nobody listens only when everything is over.
     let tell = async |what| drop(news.send((at, what)).await);
@@ -70,22 +70,22 @@ pub(super) async fn keep(
     let mut pause = PAUSE;
     loop {
         let words = ssh::words(&ssh, &host, &broker, ssh::ports());
-        let mut line = match Line::start(&words) {
+        let mut line = match SshSession::start(&words) {
             Ok(line) => line,
             Err(error) => return tell(News::Failed(format!("cannot start {}: {error}", words[0]))).await,
         };
         let status = loop {
             match line.next(&mut end).await {
-                Heard::Ready(slots) => {
+                SshOutput::Ready(slots) => {
                     (was_ready, pause) = (true, PAUSE);
                     tell(News::Ready(slots)).await;
                 }
-                Heard::Said(text) => tell(News::Said(text)).await,
-                Heard::Ended(status) => break status,
+                SshOutput::Said(text) => tell(News::Said(text)).await,
+                SshOutput::Ended(status) => break status,
             }
         };
         let why = why(&host, status, &line.last);
-        let asked = *end.borrow() != End::NotYet;
+        let asked = *end.borrow() != DeployEnd::NotYet;
         match status {
             _ if asked => return tell(News::Ended).await,
             Some(0) => return tell(News::Ended).await,
@@ -95,7 +95,7 @@ pub(super) async fn keep(
                 tell(News::Lost(why, pause)).await;
                 let over = tokio::select! {
                     () = tokio::time::sleep(pause) => false,
-                    _ = wish(&mut end, End::InOrder) => true,
+                    _ = wish(&mut end, DeployEnd::InOrder) => true,
                 };
                 if over {
                     return tell(News::Ended).await;
@@ -118,7 +118,7 @@ fn why(host: &Host, status: Option<i32>, last: &str) -> String {
 }
 
 /// A running ssh.
-struct Line {
+struct SshSession {
     child: Child,
     /// Its end tells the worker to end. Not left with the child: to wait for that would close it.
     stdin: Option<ChildStdin>,
@@ -126,7 +126,7 @@ struct Line {
     stderr: Pipe<ChildStderr>,
     ready: bool,
     told_to_end: bool,
-    /// How it ended, while its last words are read.
+    /// How it ended, while its last output is read.
     status: Option<Option<i32>>,
     /// The last line of its stderr.
     last: String,
@@ -134,14 +134,14 @@ struct Line {
     ports_taken: bool,
 }
 
-enum Heard {
+enum SshOutput {
     Ready(Option<u64>),
     Said(String),
     /// With its exit status, if it was not killed.
     Ended(Option<i32>),
 }
 
-impl Line {
+impl SshSession {
     fn start(words: &[String]) -> std::io::Result<Self> {
         let mut child = Command::new(&words[0])
             .args(&words[1..])
@@ -166,39 +166,39 @@ impl Line {
         })
     }
 
-    /// What happens next.
-    async fn next(&mut self, end: &mut watch::Receiver<End>) -> Heard {
+    /// Waits for the next event.
+    async fn next(&mut self, end: &mut watch::Receiver<DeployEnd>) -> SshOutput {
         loop {
             if let Some(status) = self.status
                 && !self.stdout.is_open()
                 && !self.stderr.is_open()
             {
-                return Heard::Ended(status);
+                return SshOutput::Ended(status);
             }
-            let wanted = if self.told_to_end { End::Now } else { End::InOrder };
+            let wanted = if self.told_to_end { DeployEnd::Now } else { DeployEnd::InOrder };
             tokio::select! {
                 biased;
                 asked = wish(end, wanted), if self.status.is_none() => {
                     drop(self.stdin.take());
                     self.told_to_end = true;
-                    if asked == End::Now {
+                    if asked == DeployEnd::Now {
                         // Gone already is as good as killed.
                         let _ = self.child.start_kill();
-                        return Heard::Ended(code(self.child.wait().await));
+                        return SshOutput::Ended(code(self.child.wait().await));
                     }
                 }
                 text = self.stderr.line(), if self.stderr.is_open() => {
                     let Some(text) = text else { continue };
                     self.ports_taken |= text.contains("port forwarding failed");
                     self.last.clone_from(&text);
-                    return Heard::Said(text);
+                    return SshOutput::Said(text);
                 }
                 text = self.stdout.line(), if self.stdout.is_open() => {
                     let Some(text) = text else { continue };
                     // The first line is the worker's ready line; it says nothing more there.
                     if !std::mem::replace(&mut self.ready, true) {
                         let document = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
-                        return Heard::Ready(document.get("slots").and_then(serde_json::Value::as_u64));
+                        return SshOutput::Ready(document.get("slots").and_then(serde_json::Value::as_u64));
                     }
                 }
                 status = self.child.wait(), if self.status.is_none() => self.status = Some(code(status)),
@@ -212,8 +212,8 @@ impl Line {
 }
 
 /// Waits until that much is asked for. Without anyone to ask, it is to end at once.
-async fn wish(end: &mut watch::Receiver<End>, wanted: End) -> End {
-    end.wait_for(|end| *end >= wanted).await.map_or(End::Now, |end| *end)
+async fn wish(end: &mut watch::Receiver<DeployEnd>, wanted: DeployEnd) -> DeployEnd {
+    end.wait_for(|end| *end >= wanted).await.map_or(DeployEnd::Now, |end| *end)
 }
 
 fn code(status: std::io::Result<ExitStatus>) -> Option<i32> {

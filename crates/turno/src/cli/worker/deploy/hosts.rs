@@ -5,13 +5,13 @@ use turno_proto::model::Code;
 
 use crate::cli::error::Failure;
 
-/// What a line may say beside the host.
+/// The keys of a line beside the host.
 const KEYS: [&str; 6] = ["slots", "name", "label", "pool", "work-dir", "turno"];
 
 /// One host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Host {
-    /// What ssh is told.
+    /// The host, as given to ssh.
     pub(super) address: String,
     /// Words for `turno worker start` there.
     pub(super) options: Vec<String>,

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use turno_client::Address;
 use turno_proto::model::{Code, units};
 
-use self::host_run::{End, News};
+use self::host_run::{DeployEnd, News};
 use self::hosts::Host;
 use self::ssh::Broker;
 use super::start::no_way;
@@ -28,12 +28,12 @@ use crate::job_worker::link;
 /// News of hosts that wait to be told. More: the hosts wait.
 const NEWS_MAX: usize = 256;
 
-/// Start job workers on other machines over ssh, and keep them there until this command ends
+/// Start job workers on other machines over ssh
 ///
-/// The file names one host a line, as ssh knows it, and what is special about it: slots=N, name=NAME, label=KEY=VALUE,
-/// pool=P, work-dir=DIR, turno=PATH (the program there; else it is found by its name). Both connections of a worker
-/// go back through ssh, so that the broker needs to listen on loopback only. A lost line is fixed. SIGTERM or Ctrl-C lets the
-/// workers finish what they have; a second one ends at once.
+/// The workers run until this command ends. The file has one host per line, as ssh knows it, and its options: slots=N,
+/// name=NAME, label=KEY=VALUE, pool=P, work-dir=DIR, turno=PATH (the program on that host; by default it is found by
+/// its name). The workers connect back through ssh, so the broker needs to listen on loopback only. A lost connection
+/// is opened again. SIGTERM or Ctrl-C lets the workers finish their tasks; a second one ends them at once.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &[
@@ -73,7 +73,7 @@ fn read(file: &Path) -> Result<Vec<Host>, Failure> {
 
 async fn deploy(hosts: Vec<Host>, ssh: Vec<String>, broker: Broker, invocation: &Invocation) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
-    let (end, ending) = watch::channel(End::NotYet);
+    let (end, ending) = watch::channel(DeployEnd::NotYet);
     let (news, mut heard) = mpsc::channel(NEWS_MAX);
     let mut tasks = JoinSet::new();
     for (at, host) in hosts.iter().enumerate() {
@@ -84,12 +84,12 @@ async fn deploy(hosts: Vec<Host>, ssh: Vec<String>, broker: Broker, invocation: 
     loop {
         tokio::select! {
             exit = signals.next() => {
-                if *end.borrow() != End::NotYet {
-                    end.send_replace(End::Now);
+                if *end.borrow() != DeployEnd::NotYet {
+                    end.send_replace(DeployEnd::Now);
                     invocation.output.note("ended at once");
                     return Ok(exit);
                 }
-                end.send_replace(End::InOrder);
+                end.send_replace(DeployEnd::InOrder);
                 invocation.output.note("waiting for workers to finish; press Ctrl-C again to stop immediately");
             }
             told = heard.recv() => {
@@ -116,15 +116,15 @@ async fn broker(invocation: &Invocation) -> Result<Broker, Failure> {
     Ok(Broker { native, foreman: place.foreman })
 }
 
-/// What became of each host.
+/// The state of each host.
 struct Board<'a> {
     hosts: &'a [Host],
-    states: Vec<State>,
+    states: Vec<HostState>,
     told: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum HostState {
     Starting,
     Ready(Option<u64>),
     Failed(String),
@@ -132,7 +132,7 @@ enum State {
 
 impl<'a> Board<'a> {
     fn new(hosts: &'a [Host]) -> Self {
-        Self { hosts, states: vec![State::Starting; hosts.len()], told: false }
+        Self { hosts, states: vec![HostState::Starting; hosts.len()], told: false }
     }
 
     fn hear(&mut self, at: usize, what: News, invocation: &Invocation) -> Result<(), Failure> {
@@ -150,11 +150,11 @@ impl<'a> Board<'a> {
             News::Failed(why) => output.warn(&format!("{name}: {why}")),
         }
         match what {
-            News::Ready(slots) => self.states[at] = State::Ready(slots),
-            News::Failed(why) => self.states[at] = State::Failed(why),
+            News::Ready(slots) => self.states[at] = HostState::Ready(slots),
+            News::Failed(why) => self.states[at] = HostState::Failed(why),
             _ => return Ok(()),
         }
-        if !self.told && !self.states.contains(&State::Starting) {
+        if !self.told && !self.states.contains(&HostState::Starting) {
             self.told = true;
             self.summary(invocation)?;
         }
@@ -162,7 +162,7 @@ impl<'a> Board<'a> {
     }
 
     fn summary(&self, invocation: &Invocation) -> Result<(), Failure> {
-        let ready = self.states.iter().filter(|state| matches!(state, State::Ready(_))).count();
+        let ready = self.states.iter().filter(|state| matches!(state, HostState::Ready(_))).count();
         invocation.output.note(&format!("{ready} of {} workers are ready", self.hosts.len()));
         if ready > 0 {
             invocation.output.hint("turno worker ls lists them; Ctrl-C stops them after their running tasks");
@@ -173,15 +173,15 @@ impl<'a> Board<'a> {
         let hosts = self.hosts.iter().zip(&self.states).map(|(host, state)| DeployedBody {
             host: host.address.clone(),
             name: host.name.clone(),
-            ready: matches!(state, State::Ready(_)),
-            slots: if let State::Ready(slots) = state { *slots } else { None },
-            error: if let State::Failed(why) = state { Some(why.clone()) } else { None },
+            ready: matches!(state, HostState::Ready(_)),
+            slots: if let HostState::Ready(slots) = state { *slots } else { None },
+            error: if let HostState::Failed(why) = state { Some(why.clone()) } else { None },
         });
         invocation.output.document(&DeployedDocument { hosts: hosts.collect() })
     }
 
     fn end(&self) -> Result<u8, Failure> {
-        let failed = self.states.iter().filter(|state| matches!(state, State::Failed(_))).count();
+        let failed = self.states.iter().filter(|state| matches!(state, HostState::Failed(_))).count();
         match failed {
             0 => Ok(0),
             all if all == self.states.len() => {

@@ -1,4 +1,4 @@
-//! What is typed at the user's own ssh.
+//! The command line for the user's own ssh.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::ops::RangeInclusive;

@@ -18,7 +18,7 @@ fn task(number: u32) -> Task {
     Task { job: 7, task: number, attempt: 1, ..Task::default() }
 }
 
-/// What the double was given.
+/// The pieces that the double got.
 type Given = Arc<Mutex<Vec<OutputPiece>>>;
 
 fn text(given: &Given, task: u32) -> Vec<u8> {
@@ -74,7 +74,7 @@ async fn a_worker_ends_before_a_silent_broker() {
     one.wrote(Stdout, b"abc").await.unwrap();
     let end = tokio::spawn(one.end());
     assert_eq!(outbox.close().await, Lost { tasks: 1, bytes: 3 });
-    end.await.expect("anyone who waits is told");
+    end.await.expect("the waiting task is told");
 }
 
 /// With a beginning that is too large to be held, the task waits for the broker, and goes on when that has taken some.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen. Numbers pick among what there is.
+/// A random step. Numbers pick among the existing attempts.
 #[derive(Clone, Debug)]
 enum Step {
     Open,
@@ -51,12 +51,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an attempt wrote, and what became of it.
+/// The output of an attempt, and where it went.
 #[derive(Default)]
 struct Written {
     ticket: Option<Ticket>,
     bytes: Vec<(OutputStream, u8)>,
-    /// What the broker has of it for good, by position.
+    /// The bytes that the broker has kept, by position.
     kept: BTreeMap<u64, u8>,
     is_ended: bool,
     is_forgotten: bool,
@@ -140,9 +140,9 @@ impl World {
             }
         }
         let answer = match how {
-            How::KeptUnheard | How::Busy => Answer::Again,
-            How::Full => Answer::Refused(Code::OverDisk),
-            How::Kept | How::Refused | How::Look => Answer::Kept { per_task: self.per_task, follow, refused },
+            How::KeptUnheard | How::Busy => OutboxAnswer::Again,
+            How::Full => OutboxAnswer::Refused(Code::OverDisk),
+            How::Kept | How::Refused | How::Look => OutboxAnswer::Kept { per_task: self.per_task, follow, refused },
         };
         self.core.handle_answer(ms(self.now), id, answer);
     }

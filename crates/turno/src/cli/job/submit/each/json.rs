@@ -24,7 +24,7 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
         false => serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().map_err(failed)?,
     };
     let Some(first) = values.first() else { return Items::plain() };
-    // What is read is a part of the text: its place tells the line.
+    // The value is a part of the text: its place tells the line.
     let at = |value: &RawValue| {
         let place = value.get().as_ptr() as usize - text.as_ptr() as usize;
         input.at(lines_of(input.bytes.get(..place).unwrap_or_default()))
@@ -114,8 +114,8 @@ struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
             type Value = Members<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,7 +130,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 Ok(Members(members))
             }
         }
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 

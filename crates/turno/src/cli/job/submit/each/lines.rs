@@ -17,7 +17,7 @@ pub(super) fn items(input: &Input) -> Result<Items, Failure> {
     Ok(items)
 }
 
-/// What a job carries to its workers is text.
+/// Items of a job are text.
 pub(super) fn not_text(at: &str) -> Failure {
     bad(at, "not valid UTF-8").why("a job can carry only UTF-8 text")
 }

@@ -1,4 +1,4 @@
-//! What each task of a job is for: a number, a line, a row, a value, a path.
+//! The items of a job: numbers, lines, rows, values or paths.
 
 mod csv;
 mod glob;
@@ -21,7 +21,7 @@ use crate::cli::size;
 
 /// The tasks of a job and what each of them is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tasks {
+pub(super) struct JobTasks {
     pub(super) array: Array,
     /// The parts of a list of numbers.
     pub(super) parts: Vec<Array>,
@@ -31,17 +31,17 @@ pub(super) struct Tasks {
     pub(super) items: Bytes,
 }
 
-impl Tasks {
+impl JobTasks {
     const fn numbered(array: Array, parts: Vec<Array>) -> Self {
         Self { array, parts, columns: Vec::new(), items: Bytes::new() }
     }
 }
 
 /// The tasks that were asked for; `stdin` is read for a file called `-`.
-pub(super) fn tasks(source: &Source, stdin: impl Read) -> Result<Tasks, Failure> {
+pub(super) fn tasks(source: &Source, stdin: impl Read) -> Result<JobTasks, Failure> {
     let Source { array, each_line, each_csv, each_json, glob, each } = source;
     if let Some(array) = array {
-        Ok(Tasks::numbered(array.array, array.parts.clone()))
+        Ok(JobTasks::numbered(array.array, array.parts.clone()))
     } else if let Some(path) = each_line {
         let input = Input::read(path, stdin)?;
         lines::items(&input)?.finish(|| input.has_none("it has no non-empty line"))
@@ -54,7 +54,7 @@ pub(super) fn tasks(source: &Source, stdin: impl Read) -> Result<Tasks, Failure>
     } else if let Some(pattern) = glob {
         glob::items(pattern)?.finish(|| glob::nothing(pattern))
     } else if each.is_empty() {
-        Ok(Tasks::numbered(Array::ONE, Vec::new()))
+        Ok(JobTasks::numbered(Array::ONE, Vec::new()))
     } else {
         let mut items = Items::plain()?;
         for value in each {
@@ -140,7 +140,7 @@ impl Items {
         })
     }
 
-    fn finish(self, nothing: impl FnOnce() -> Failure) -> Result<Tasks, Failure> {
+    fn finish(self, nothing: impl FnOnce() -> Failure) -> Result<JobTasks, Failure> {
         if self.builder.is_empty() {
             return Err(nothing());
         }
@@ -149,11 +149,11 @@ impl Items {
         array.check().map_err(|error| {
             Failure::new(Code::BadJob, format!("{count} tasks are too many for one job")).why(error.to_string())
         })?;
-        Ok(Tasks { array, parts: Vec::new(), columns: self.columns, items: self.builder.finish() })
+        Ok(JobTasks { array, parts: Vec::new(), columns: self.columns, items: self.builder.finish() })
     }
 }
 
-/// What was found there cannot be a task.
+/// The error about an input that cannot be a task.
 fn bad(at: &str, what: &str) -> Failure {
     Failure::new(Code::BadJob, format!("{at}: {what}"))
         .why("each entry becomes a task")

@@ -1,4 +1,4 @@
-//! What tasks are made of inputs of every kind.
+//! Tasks from inputs of every kind.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use turno_proto::items;
 
 use super::*;
 
-/// What tasks are made of that input: names of columns, and the fields of each; what is wrong otherwise.
+/// Tasks from an input: names of columns, and the fields of each; or the error.
 type Made = Result<(Vec<String>, Vec<Vec<String>>), String>;
 
 /// An input, its columns and its items.
@@ -15,7 +15,7 @@ type Case<'a> = (&'a [u8], &'a [&'a str], &'a [&'a [&'a str]]);
 fn made(source: &Source, stdin: &[u8]) -> Made {
     match tasks(source, stdin) {
         Err(failure) => Err(failure.what().to_owned()),
-        Ok(Tasks { array, columns, items, .. }) => {
+        Ok(JobTasks { array, columns, items, .. }) => {
             let fields = |place| items::get(&items, place).unwrap().into_iter().map(ToOwned::to_owned).collect();
             assert_eq!((array.first, array.step, Some(array.count)), (1, 1, items::count(&items)));
             Ok((columns, (0..array.count).map(fields).collect()))
