@@ -8,7 +8,7 @@ use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Errand, Member, NewConn, Origin, RetConn, RingMessage, Sid};
-use turno_proto::native::{Acceptor, Dialler, Frame, Greeted, GreetingCredentials, RingIdentity};
+use turno_proto::native::{Acceptor, Dialler, Frame, Greeted, GreetingCredentials, RingIdentity, encode};
 
 /// Brokers 1 and 2, and nothing that proves who is who.
 fn two() -> [Broker; 2] {
@@ -93,8 +93,12 @@ fn a_posed_shutdown_ends_nobody() {
     for (victim, other) in [(&one, &two), (&two, &one)] {
         let who = posing(other, None);
         let origin = who.origin;
-        let mut peer = take_place(victim, who);
-        peer.say(&RingMessage::Shutdown { origin, hops: 0 }.into());
+        let mut peer = greeted(victim, who);
+        // In one write: the member whose place this takes has it back as soon as it has dialled, and nobody listens then.
+        let mut bytes = Vec::new();
+        encode(&RingMessage::RetConn(RetConn::Open { errand: Errand::Return }).into(), &mut bytes);
+        encode(&RingMessage::Shutdown { origin, hops: 0 }.into(), &mut bytes);
+        peer.say_bytes(&bytes);
         wait::until("it has heard of it", || victim.ring().counters.forged == 1);
         drop(peer);
         wait_whole(&one, &two);
