@@ -86,9 +86,9 @@ impl RingWorld {
         })
     }
 
-    /// Whether a broker should be in the ring.
+    /// Whether a broker should be in the ring. A broker may ask at a place where nobody is, if a stranger named it.
     fn wants(&self, place: BrokerPlace) -> bool {
-        let broker = &self.brokers[place];
+        let Some(broker) = self.brokers.get(place) else { return false };
         let is_leaving = broker.node.as_ref().is_some_and(|node| node.state() == RingState::Leaving);
         broker.node.is_some() && !broker.is_out && !is_leaving
     }
