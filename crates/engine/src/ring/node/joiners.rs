@@ -27,6 +27,10 @@ impl RingNode {
         };
         if self.gives_way_to(peer.origin.sid) || self.is_cut_off() {
             self.be_alone(out);
+        } else if self.is_start_of(&peer) {
+            self.take_as_previous(id, out);
+            self.drop_attempt(out);
+            return self.try_for(peer.address, Purpose::Heal, out);
         } else if let Err((code, instead)) = self.may_join(&peer) {
             return self.turn_away(id, code, instead, out);
         }
@@ -45,6 +49,12 @@ impl RingNode {
     /// Whether this one sends to the joiner already, and the circle is open: nobody else can hear of it, and the two close it.
     fn is_end_of(&self, joiner: &Member) -> bool {
         self.next_peer().is_some_and(|next| next.origin == joiner.origin) && !self.is_whole()
+    }
+
+    /// Whether the joiner sends here already, and this one has lost its next: the two are what is left of a circle, and close it.
+    fn is_start_of(&self, joiner: &Member) -> bool {
+        let is_open = matches!(&self.state, NodeState::Member(Membership { next: Next::Lost(_), .. }));
+        is_open && self.may_rewire() && self.previous_peer().is_some_and(|previous| previous.origin == joiner.origin)
     }
 
     fn may_join(&self, peer: &Member) -> Result<(), (Code, Option<Member>)> {

@@ -1,6 +1,6 @@
 //! Neighbours that are lost.
 
-use turno_engine::ring::{RetConn, RingMessage, RingNews};
+use turno_engine::ring::{RetConn, RingInput, RingMessage, RingNews};
 use turno_proto::model::ring::{Errand, Fallen, RingState, Sid};
 
 use super::net::Net;
@@ -174,6 +174,22 @@ fn a_restarted_next_one_closes_the_circle() {
     net.kill(4);
     net.start(4, Some(1));
     net.until_whole(&[1, 4], 15_000);
+}
+
+/// Proves I17: a member that joins again asks its next one, which has lost its own. It was refused as long as that one waited, and
+/// so was everybody else who asked there; the two are all that is left, and close the circle at once.
+#[test]
+fn the_two_ends_of_a_broken_circle_close_it() {
+    let mut net = Net::ring(&[1, 2, 3]);
+    net.kill(3);
+    net.run(1_000);
+    net.said.clear();
+    net.put(1, RingInput::Join { next: net.member(2).address, sid: None });
+    net.publish(2, "meanwhile");
+    net.until_whole(&[1, 2], 2_000);
+    assert_eq!(openings(&net), [(2, 1, Errand::Heal)]);
+    net.run(100);
+    assert_eq!(net.got(1), ["meanwhile"]);
 }
 
 /// Proves I17: healing closed the circle around two brokers with one sid. The one that started later leaves it, and the
