@@ -232,6 +232,7 @@ impl Lines {
             self.zmq.count -= 1;
             talk.endpoint.left(line.id);
             talk.tell_if_unanswered(line);
+            talk.count_lost(line);
         }
     }
 }

@@ -266,9 +266,9 @@ impl Dialect {
         matches!(self, Self::Pushes(_))
     }
 
-    /// Whether a message waits in here for room in the engine.
-    pub(crate) fn holds(&self) -> bool {
-        matches!(self, Self::Pushes(pushes) if pushes.holds())
+    /// Messages that wait in here for room in the engine. They are lost with the connection.
+    pub(crate) fn held(&self) -> usize {
+        if let Self::Pushes(pushes) = self { pushes.held() } else { 0 }
     }
 
     /// Whether what comes are replies, which make room.

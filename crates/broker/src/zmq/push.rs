@@ -102,9 +102,9 @@ impl Pushes {
         self.given.len() + self.held.len()
     }
 
-    /// Whether it waits for room.
-    pub(super) fn holds(&self) -> bool {
-        !self.held.is_empty()
+    /// How many wait for room.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
     }
 
     /// Bytes that it keeps, beside what the engine counts.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tracing::info;
+use tracing::{info, warn};
 use turno_proto::model::{Limits, limits};
 use turno_proto::zmtp::{Peer, ZmtpSession};
 
@@ -71,13 +71,26 @@ impl ZmqTalk {
         }
     }
 
+    /// The connection is over, and with it the messages that waited for room: their sender cannot be told, so they are counted.
+    pub(super) fn count_lost(&self, line: &Line) {
+        let lost = self.dialect.as_ref().map_or(0, Dialect::held);
+        (0..lost).for_each(|_| self.endpoint.count(Count::Refused));
+        if lost > 0 && log_limit::admits(LogKind::Protocol) {
+            warn!(
+                address = line.address,
+                messages = lost,
+                "a PUSH socket closed while the broker had no room for its messages"
+            );
+        }
+    }
+
     /// Whether to read from it. `refuses`: the engine has no memory for messages.
     pub(in super::super) fn wants_reading(&mut self, limits: ZmqLimits, refuses: bool) -> bool {
         let Some(dialect) = &self.dialect else { return true };
         let most = if dialect.loses() { limits.unstored } else { limits.calls };
         let unended = dialect.unended();
         let is_much = unended >= most || (self.held_back && unended > most / 2);
-        self.held_back = is_much || (dialect.loses() && refuses) || dialect.holds();
+        self.held_back = is_much || (dialect.loses() && refuses) || dialect.held() > 0;
         !self.held_back
     }
 }

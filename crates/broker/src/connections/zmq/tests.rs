@@ -297,6 +297,25 @@ fn a_push_socket_waits_for_memory() {
     assert_eq!(net.counted(Count::Refused), 0);
 }
 
+/// The messages of a PUSH socket that wait for memory are lost with its connection, and counted: its sender cannot be told.
+#[test]
+fn messages_that_wait_for_memory_are_counted_when_their_connection_ends() {
+    let limits = Limits { memory_bytes_max: 1 << 20, frame_bytes_max: 128 << 10, ..Limits::default() };
+    let mut net = Net::new(limits, &[endpoint()]);
+    let (mut push, mut bytes) = (net.peer(SocketType::Push), Vec::new());
+    for number in 0..30_u8 {
+        push.session.send([&[number; 40_000][..]], &mut bytes);
+    }
+    net.say(&mut push, &bytes);
+    assert_eq!(net.counted(Count::Refused), 0);
+    net.board.hang_up(net.now, push.id);
+    let refused = net.counted(Count::Refused);
+    let mut pull = net.peer(SocketType::Pull);
+    let stored = net.heard(&mut pull).len() as u64;
+    assert!(refused > 0 && stored > 0, "{refused} were refused, {stored} stored");
+    assert_eq!(refused + stored, 30);
+}
+
 #[test]
 fn publications_reach_subscribers() {
     let mut net = Net::at(endpoint());
