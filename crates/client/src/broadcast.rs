@@ -40,7 +40,7 @@ impl BroadcastBuilder {
 
     draft_options! { header idempotent }
 
-    /// How long to wait for the answers; the broker's default if not set, which is 60 s. Consumers that have not
+    /// How long to wait for the answers; the broker's default if not set, which is 30 s. Consumers that have not
     /// answered by then are told to stop, and counted in [`BroadcastEnd::expired`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.draft.ask.timeout_ms = Some(millis(timeout));

@@ -59,7 +59,7 @@ impl RequestBuilder {
 
     draft_options! { header retries priority cost idempotent }
 
-    /// How long to wait for the reply; the broker's default if not set, which is 60 s.
+    /// How long to wait for the reply; the broker's default if not set, which is 30 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.draft.ask.timeout_ms = Some(millis(timeout));
         self
