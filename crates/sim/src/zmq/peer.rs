@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turno_proto::model::Mono;
+use turno_proto::model::{Mono, limits};
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy};
 use turno_proto::zmtp::{Message, Version, ZmtpFault, ZmtpSession, ZmtpSettings, ZmtpStep};
 
@@ -14,6 +14,8 @@ use crate::rng::Rng;
 
 /// How often a worker of Majordomo shows that it is alive.
 const BEAT_MS: u64 = 2_000;
+/// A worker of Majordomo gives up a broker that sends it no heartbeat for so long.
+const PATIENCE_MS: u64 = (limits::MDP_HEARTBEAT_MS * limits::LIVENESS) as u64;
 
 /// The behaviour of a peer.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub(crate) struct ZmqPeer {
     is_open: bool,
     /// When a worker of Majordomo says the next heartbeat.
     beats: Option<Mono>,
+    /// When the broker's last message came.
+    heard: Mono,
     pub(crate) out: Vec<u8>,
 }
 
@@ -75,7 +79,17 @@ impl ZmqPeer {
             Kind::Sub { .. } => Role::Subscribes { prefixes: Vec::new() },
         };
         let settings = Arc::new(settings);
-        Self { kind, place, role, settings, session: None, is_open: false, beats: None, out: Vec::new() }
+        Self {
+            kind,
+            place,
+            role,
+            settings,
+            session: None,
+            is_open: false,
+            beats: None,
+            heard: Mono::ZERO,
+            out: Vec::new(),
+        }
     }
 
     /// It speaks the version of the protocol that has no signs of life.
@@ -123,7 +137,10 @@ impl ZmqPeer {
                     self.is_open = true;
                     told.push(PeerNews::Opened);
                 }
-                ZmtpStep::Message(message) => told.push(PeerNews::Message(frames_of(&message))),
+                ZmtpStep::Message(message) => {
+                    self.heard = now;
+                    told.push(PeerNews::Message(frames_of(&message)));
+                }
                 ZmtpStep::Subscribe(_) => {
                     if let Role::Publishes { wanted } = &mut self.role {
                         *wanted = true;
@@ -140,7 +157,7 @@ impl ZmqPeer {
             let mut ready = self.kind.head(Word::Ready);
             ready.push(Bytes::copy_from_slice(queue.as_bytes()));
             self.send(&ready);
-            self.beats = Some(now.plus_millis(BEAT_MS));
+            (self.beats, self.heard) = (Some(now.plus_millis(BEAT_MS)), now);
         }
         if let (Role::Subscribes { prefixes }, Some(session)) = (&self.role, &mut self.session) {
             for prefix in prefixes {
@@ -185,6 +202,9 @@ impl ZmqPeer {
     /// Time passed. An error is why it gives up its broker.
     pub(crate) fn handle_timeout(&mut self, now: Mono) -> Result<(), ZmtpFault> {
         if self.beats.is_some_and(|at| at <= now) {
+            if now.millis_since(self.heard) > PATIENCE_MS {
+                return Err(ZmtpFault::PeerSilent);
+            }
             self.beats = Some(now.plus_millis(BEAT_MS));
             self.send(&self.kind.head(Word::Heartbeat));
         }
