@@ -61,11 +61,12 @@ impl RingNode {
             return;
         }
         let retry_ms = self.settings.timers.retry_ms;
+        if !self.is_whole() {
+            // It looks soon after the ring is whole again: the lowest member may be new and know of nobody lost.
+            return self.search.rest(self.now, retry_ms);
+        }
         let is_lowest = self.roll.lowest() == Some(self.sid());
         self.search.rest(self.now, if is_lowest { retry_ms } else { retry_ms * OTHERS_REST });
-        if !self.is_whole() {
-            return;
-        }
         for conn in self.search.probes.values().copied().flatten().collect::<Vec<_>>() {
             self.close(conn, None, out);
         }

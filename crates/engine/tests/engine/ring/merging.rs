@@ -59,3 +59,24 @@ fn one_that_waits_is_found() {
     net.start(3, Some(9));
     net.until_whole(&[1, 2, 3], 15_000);
 }
+
+/// 3 has waited for a neighbour in vain and has joined 1, which is new. Only 3 knows who was in the ring: it looks for them soon
+/// after its join, whenever it last looked before.
+#[test]
+fn a_member_looks_for_the_lost_soon_after_it_has_joined() {
+    for phase in [0, 1_000, 2_000, 3_000, 4_000] {
+        let mut net = Net::ring(&[1, 2, 3, 4, 5]);
+        net.kill(4);
+        net.kill(5);
+        net.until_whole(&[1, 2, 3], 15_000);
+        net.run(phase);
+        net.kill(1);
+        net.kill(2);
+        for (number, next) in [(1, None), (4, None), (5, Some(4))] {
+            net.start(number, next);
+            net.run(100);
+        }
+        net.until_whole(&[1, 3], 15_000);
+        net.until_whole(&[1, 3, 4, 5], 2_000);
+    }
+}
