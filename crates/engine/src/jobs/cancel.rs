@@ -3,7 +3,7 @@
 
 use turno_proto::model::job::{JobId, Numbers};
 use turno_proto::model::limits::{CANCELLED_RANGES_MAX, TASK_RANGES_MAX};
-use turno_proto::model::{Code, ConnId};
+use turno_proto::model::{Code, ConnId, Mono};
 
 use super::JobThen;
 use super::Jobs;
@@ -23,6 +23,8 @@ pub(crate) struct Cancel {
     caller: Option<Caller>,
     /// Tasks that waited.
     waited: Vec<(u32, u32)>,
+    /// Those of them that waited for their next attempt, and when it is due.
+    delayed: Vec<(u32, Mono)>,
     /// Tasks that ran, or will wait by then.
     ran: Vec<u32>,
 }
@@ -76,10 +78,10 @@ impl Jobs {
             waited.extend(job.leaving.range(first..=last).map(|place| (*place, *place)));
         }
         job.leaving.retain(|place| !asked.contains(*place));
-        for (place, due) in delayed {
-            job.delayed.remove(&place);
-            self.timers.remove(&(due, Due::Retry(id, place)));
-            waited.push((place, place));
+        for (place, due) in &delayed {
+            job.delayed.remove(place);
+            self.timers.remove(&(*due, Due::Retry(id, *place)));
+            waited.push((*place, *place));
         }
         if waited.is_empty() && ran.is_empty() && !unsure {
             return self.tell_of(cx, id, caller, out);
@@ -89,12 +91,12 @@ impl Jobs {
         job.asked_unix_ms = Some(now_unix_ms);
         self.refresh(id);
         self.store_job(cx, id);
-        self.once_stored(cx, JobThen::Cancel(Box::new(Cancel { job: id, caller, waited, ran })), out);
+        self.once_stored(cx, JobThen::Cancel(Box::new(Cancel { job: id, caller, waited, delayed, ran })), out);
     }
 
     /// A cancel is stored.
     pub(super) fn cancel_stored(&mut self, cx: &mut JobsContext<'_>, cancel: Cancel, out: &mut impl Sink) {
-        let Cancel { job: id, caller, waited, ran } = cancel;
+        let Cancel { job: id, caller, waited, ran, .. } = cancel;
         let job = self.all.get_mut(&id).expect("a job that changes is not removed");
         job.asked_next();
         for (first, last) in &waited {
@@ -130,7 +132,7 @@ impl Jobs {
 
     /// A cancel was not stored: all is as it was.
     pub(super) fn cancel_not_stored(&mut self, cancel: Cancel, code: Code, out: &mut impl Sink) {
-        let Cancel { job: id, caller, waited, .. } = cancel;
+        let Cancel { job: id, caller, waited, delayed, .. } = cancel;
         let held = self.held_places(id);
         let job = self.at(id);
         job.asking.pop_front();
@@ -141,6 +143,13 @@ impl Jobs {
         for place in held {
             if job.waiting.remove(place) {
                 job.leaving.insert(place);
+            }
+        }
+        for (place, due) in delayed {
+            let job = self.at(id);
+            if job.waiting.remove(place) {
+                job.delayed.insert(place, due);
+                self.timers.insert((due, Due::Retry(id, place)));
             }
         }
         self.refresh(id);

@@ -64,6 +64,26 @@ fn a_refused_end_is_tried_again() {
     assert_eq!(farm.show(1).state, JobState::Finished);
 }
 
+/// I19: after a refused cancel a task waits for its next attempt as long as before.
+#[test]
+fn a_refused_cancel_keeps_the_retry_delay() {
+    let mut farm = Farm::on_disk();
+    let worker = farm.worker("a", 1);
+    let (id, _) = farm.submit(JobSpec { retries: 1, backoff_ms: 5_000, ..job(1) });
+    farm.accept(worker);
+    farm.failed(worker, id, 1, 1);
+    farm.quick = false;
+    farm.pass(1_000);
+    farm.call(AdminCall::JobCancel { job: JobId(id), tasks: None });
+    let seq = farm.seqs;
+    assert_eq!(farm.refuse(), [Said::Error(seq, Code::OverDisk)]);
+    farm.quick = true;
+    assert_eq!(farm.pass(3_900), [], "not before its time");
+    assert_ne!(farm.pass(200), [], "then it is offered");
+    farm.accept(worker);
+    assert_eq!(farm.tasks(id, None)[0].attempt, 2);
+}
+
 /// A refused cancel changes nothing, a refused hold neither; what a later record said of them is fixed.
 #[test]
 fn a_refused_change_is_none() {
