@@ -399,7 +399,8 @@ impl Oracle {
         let done = |number: u64, asked: &Asked| {
             asked.stored.is_some_and(|(id, _)| self.letters.is_done(id)) || self.letters.is_number_done(number)
         };
-        let undone = stored.filter(|(number, asked)| in_time(asked) && !done(**number, asked)).count() as u64;
-        assert!(undone <= dead, "I3: {undone} stored messages were never done, only {dead} are dead letters");
+        let undone = stored.filter(|(number, asked)| in_time(asked) && !done(**number, asked));
+        let undone: Vec<_> = undone.map(|(number, asked)| (number, asked.stored)).collect();
+        assert!(undone.len() as u64 <= dead, "I3: {undone:?} were stored and never done, only {dead} are dead letters");
     }
 }

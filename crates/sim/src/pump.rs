@@ -389,13 +389,15 @@ impl World {
         self.overhear(index, &dirty, &gone);
         self.zmq_overhear(index, &dirty);
         self.tap(index, &dirty, &gone);
-        for conn in dirty {
+        // A write makes room for more, also at other connections: nobody has overheard that yet, and it waits for its turn.
+        let overheard = self.waiting_at(index, &dirty);
+        for (conn, most) in overheard {
             // One that was given up has a last frame to read, but what it held is others' already.
             if let Some(wire) = self.brokers[index].given_up(conn) {
                 self.judge_zmq_end(wire);
                 self.loses(wire);
             }
-            unread.extend(self.write_to(index, conn));
+            unread.extend(self.write_to(index, conn, most));
         }
         for conn in gone {
             if let Some(wire) = self.brokers[index].wires.remove(&conn) {
@@ -434,22 +436,27 @@ impl World {
                 _ => self.broker_reads(wire),
             }
         }
-        // What is written to a PULL socket is done, and makes room for more.
-        if self.zmq.broker == Some(index) {
-            self.keep(index);
-            if self.brokers[index].board.as_ref().is_some_and(Connections::has_dirty) {
-                self.pump_broker(index);
-            }
+        // What is written to a PULL socket is done, and makes room for more; so does a worker that reads.
+        self.keep(index);
+        if self.brokers[index].board.as_ref().is_some_and(Connections::has_dirty) {
+            self.pump_broker(index);
         }
     }
 
-    /// Writes what the window takes; returns the wire if its bytes may be read again now, and which.
-    fn write_to(&mut self, index: usize, conn: ConnId) -> Option<(usize, Way)> {
+    /// How many bytes wait for these connections.
+    fn waiting_at(&self, index: usize, conns: &[ConnId]) -> Vec<(ConnId, usize)> {
+        let board = self.brokers[index].board.as_ref();
+        conns.iter().map(|conn| (*conn, board.map_or(0, |board| board.unwritten(*conn).len()))).collect()
+    }
+
+    /// Writes what the window takes, of so many bytes at most; returns the wire if its bytes may be read again now, and which.
+    fn write_to(&mut self, index: usize, conn: ConnId, most: usize) -> Option<(usize, Way)> {
         let (now, shown) = (self.now, self.clock_of(index));
         let wire = *self.brokers[index].wires.get(&conn)?;
         let way = self.way_out(index, conn, wire);
         let board = self.brokers[index].board.as_mut()?;
         let unwritten = board.unwritten(conn);
+        let unwritten = &unwritten[..most.min(unwritten.len())];
         let (taken, pieces) = self.wires[wire].write(now, way, unwritten, &mut self.rng);
         if self.wires[wire].dialler.is_none() {
             self.oracle.topics.broker_writes(wire, &unwritten[..taken]);
