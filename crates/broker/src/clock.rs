@@ -1,4 +1,4 @@
-//! The one place where the broker looks at a clock.
+//! The clock of a broker: the only module that reads the time.
 
 use std::time::{Duration, Instant, SystemTime};
 

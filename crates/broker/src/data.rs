@@ -1,4 +1,4 @@
-//! The data directory: one process owns it; its Unix socket and its store stand in it.
+//! The data directory, which one process owns: it contains the Unix socket and the store.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};

@@ -1,5 +1,5 @@
-//! The dispatcher's thread when routers have threads of their own. It has the engine, takes inputs by batches and
-//! sends effects by batches. It knows no sockets and no bytes.
+//! The dispatcher's thread, if routers have threads of their own. It has the engine, takes inputs by batches and sends
+//! effects by batches. It knows no sockets and no bytes.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,11 +14,11 @@ use tracing::{error, warn};
 use turno_engine::{Deliver, Drained, Engine, Event, Input, Lent, Listener, PeerEffect, PeerSink};
 use turno_proto::model::{Code, ConnId, limits};
 
-use super::connections::{Door, EngineHandle as _, LocalEngine, RingReport};
-use super::keeper::Keep as _;
+use super::connections::{EngineHandle as _, ListenerKind, LocalEngine, RingReport};
 use super::log_limit;
 use super::ring_routes::{RingRoutes, dials_for};
-use super::router::{Letter, RouterThread, Stream, Workplace};
+use super::router::{RouterCommand, RouterContext, RouterThread, Stream};
+use super::storage::Storage as _;
 use super::tasks::Tasks;
 use super::timer::Timer;
 use super::turn::{Budget, Turn, work_of, work_of_copies, work_of_events};
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     state: RefCell<DispatcherState>,
-    workplace: Workplace,
+    context: RouterContext,
     pub(super) timer: Timer,
     /// The engine said that the drain is over.
     pub(super) drained: Notify,
@@ -46,15 +46,15 @@ pub(super) struct Dispatcher {
 #[derive(Debug)]
 struct DispatcherState {
     engine_handle: LocalEngine,
-    out: Outward,
+    out: RouterOutput,
     routers: Vec<RouterThread>,
     running: usize,
 }
 
 /// Effects on their way to the routers.
 #[derive(Debug)]
-struct Outward {
-    by_router: Vec<Bag>,
+struct RouterOutput {
+    by_router: Vec<CommandBatch>,
     mask: u32,
     /// Copies of events since the last look.
     copies: u32,
@@ -63,25 +63,25 @@ struct Outward {
     ring: RingRoutes,
 }
 
-/// Letters for one router.
+/// Commands for one router.
 #[derive(Debug, Default)]
-pub(super) struct Bag {
-    pub(super) letters: Vec<Letter>,
+pub(super) struct CommandBatch {
+    pub(super) commands: Vec<RouterCommand>,
     pub(super) bytes: usize,
 }
 
 impl Dispatcher {
     /// Starts so many routers.
-    pub(super) fn start(engine_handle: LocalEngine, workplace: Workplace, routers: usize) -> io::Result<Rc<Self>> {
-        let mask = (1 << workplace.bits) - 1;
-        let by_router = (0..routers).map(|_| Bag::default()).collect();
+    pub(super) fn start(engine_handle: LocalEngine, context: RouterContext, routers: usize) -> io::Result<Rc<Self>> {
+        let mask = (1 << context.bits) - 1;
+        let by_router = (0..routers).map(|_| CommandBatch::default()).collect();
         let (dialling, ring) = (BTreeSet::new(), RingRoutes::default());
-        let out = Outward { by_router, mask, copies: 0, dialling, ring };
+        let out = RouterOutput { by_router, mask, copies: 0, dialling, ring };
         let state = DispatcherState { engine_handle, out, routers: Vec::new(), running: routers };
         let (timer, tasks) = (Timer::default(), Tasks::default());
         let dispatcher = Rc::new(Self {
             state: RefCell::new(state),
-            workplace,
+            context,
             timer,
             drained: Notify::new(),
             ring: Notify::new(),
@@ -90,7 +90,7 @@ impl Dispatcher {
         });
         for number in 0..routers {
             let number = u32::try_from(number).expect("routers are few");
-            let (router, ended) = RouterThread::start(number, &dispatcher.workplace)?;
+            let (router, ended) = RouterThread::start(number, &dispatcher.context)?;
             dispatcher.state.borrow_mut().routers.push(router);
             dispatcher.tasks.spawn(Rc::clone(&dispatcher).keep(number, ended));
         }
@@ -138,12 +138,12 @@ impl Dispatcher {
     /// peers which send faster than others read are slowed down, not those others closed.
     async fn room(&self) {
         let full = |router: &RouterThread| {
-            (!router.letters.has_room(limits::MAIL_BYTES_MAX)).then(|| Arc::clone(&router.letters))
+            (!router.commands.has_room(limits::MAIL_BYTES_MAX)).then(|| Arc::clone(&router.commands))
         };
         loop {
-            let Some(letters) = self.state.borrow().routers.iter().find_map(full) else { return };
+            let Some(commands) = self.state.borrow().routers.iter().find_map(full) else { return };
             // A router that failed takes nothing any more; its successor has another mailbox.
-            let _ = tokio::time::timeout(PAUSE, letters.room(limits::MAIL_BYTES_MAX)).await;
+            let _ = tokio::time::timeout(PAUSE, commands.room(limits::MAIL_BYTES_MAX)).await;
         }
     }
 
@@ -166,10 +166,10 @@ impl Dispatcher {
         };
         self.handle_all(ring.into_iter());
         loop {
-            match RouterThread::start(number, &self.workplace) {
+            match RouterThread::start(number, &self.context) {
                 Ok((router, ended)) => {
                     let DispatcherState { out, routers, .. } = &mut *self.state.borrow_mut();
-                    router.letters.post(&mut out.ring.first_letters(), 0);
+                    router.commands.post(&mut out.ring.first_letters(), 0);
                     routers[number as usize] = router;
                     return ended;
                 }
@@ -192,8 +192,8 @@ impl Dispatcher {
     fn handle_some(&self, mut inputs: impl Iterator<Item = Input>, budget: &mut Budget) {
         let mut state = self.state.borrow_mut();
         let DispatcherState { engine_handle, out, routers, .. } = &mut *state;
-        let now = self.workplace.clock.now();
-        engine_handle.share_memory(&self.workplace.meter);
+        let now = self.context.clock.now();
+        engine_handle.share_memory(&self.context.meter);
         while !budget.is_spent()
             && let Some(input) = inputs.next()
         {
@@ -207,10 +207,10 @@ impl Dispatcher {
             engine_handle.put(now, input, out);
             budget.spend(work_of_events(std::mem::take(&mut out.copies), engine_handle.take_matches()));
         }
-        engine_handle.share_memory(&self.workplace.meter);
-        engine_handle.keeper.post();
-        for (router, Bag { letters, bytes }) in routers.iter().zip(&mut out.by_router) {
-            router.letters.post(letters, std::mem::take(bytes));
+        engine_handle.share_memory(&self.context.meter);
+        engine_handle.storage.post();
+        for (router, CommandBatch { commands, bytes }) in routers.iter().zip(&mut out.by_router) {
+            router.commands.post(commands, std::mem::take(bytes));
         }
         self.timer.look(engine_handle.engine.next_deadline());
         if engine_handle.drained().is_some() {
@@ -227,17 +227,17 @@ impl Dispatcher {
     }
 
     /// Gives a new connection to the router that has the fewest.
-    pub(super) fn place(&self, stream: Stream, address: String, door: Door) {
+    pub(super) fn place(&self, stream: Stream, address: String, kind: ListenerKind) {
         let state = self.state.borrow();
         let open = |router: &RouterThread| router.open.load(Ordering::Relaxed);
-        if state.routers.iter().map(open).sum::<usize>() >= self.workplace.limits.connections_max {
-            return stream.turn_away(door);
+        if state.routers.iter().map(open).sum::<usize>() >= self.context.limits.connections_max {
+            return stream.turn_away(kind);
         }
         let Some(router) = state.routers.iter().min_by_key(|router| open(router)) else { return };
         match stream.pack() {
-            Ok(parcel) => {
+            Ok(stream) => {
                 router.open.fetch_add(1, Ordering::Relaxed);
-                router.letters.post(&mut vec![Letter::Welcome(parcel, address, door)], 0);
+                router.commands.post(&mut vec![RouterCommand::Welcome(stream, address, kind)], 0);
             }
             Err(error) => log_limit::connection_lost(&error),
         }
@@ -252,7 +252,7 @@ impl Dispatcher {
         look(&self.state.borrow().engine_handle.engine)
     }
 
-    /// The engine with its keeper and its archive, for a moment.
+    /// The engine with its storage and its archive.
     pub(super) fn with_engine_handle<R>(&self, with: impl FnOnce(&mut LocalEngine) -> R) -> R {
         with(&mut self.state.borrow_mut().engine_handle)
     }
@@ -260,7 +260,7 @@ impl Dispatcher {
     /// Lets every router write its last frames, and waits for their ends.
     pub(super) async fn finish(&self) {
         for router in &self.state.borrow().routers {
-            router.letters.post(&mut vec![Letter::Finish], 0);
+            router.commands.post(&mut vec![RouterCommand::Finish], 0);
         }
         let all = async {
             while self.state.borrow().running > 0 {
@@ -273,31 +273,31 @@ impl Dispatcher {
     }
 }
 
-impl Outward {
+impl RouterOutput {
     /// To the router that has the connection.
     fn post(&mut self, conn: ConnId, effect: PeerEffect) {
-        if let Some(bag) = self.by_router.get_mut((conn.index & self.mask) as usize) {
-            bag.bytes += effect.payload_bytes();
-            bag.letters.push(Letter::Effect(effect));
+        if let Some(batch) = self.by_router.get_mut((conn.index & self.mask) as usize) {
+            batch.bytes += effect.payload_bytes();
+            batch.commands.push(RouterCommand::Effect(effect));
         }
     }
 
     /// An event goes to each router once, with those of its connections that it is for.
     fn spread(&mut self, event: &Arc<Event>, listeners: &[Listener]) {
-        for (router, bag) in (0..).zip(&mut self.by_router) {
+        for (router, batch) in (0..).zip(&mut self.by_router) {
             let its = |listener: &&Listener| listener.conn.index & self.mask == router;
             let listeners: Vec<Listener> = listeners.iter().filter(its).copied().collect();
             if !listeners.is_empty() {
                 let copies = u32::try_from(listeners.len()).unwrap_or(u32::MAX);
                 self.copies = self.copies.saturating_add(copies);
-                bag.bytes += event.payload.len() + work_of_copies(copies) as usize * limits::MAIL_WORK_BYTES;
-                bag.letters.push(Letter::Effect(PeerEffect::Event { event: Arc::clone(event), listeners }));
+                batch.bytes += event.payload.len() + work_of_copies(copies) as usize * limits::MAIL_WORK_BYTES;
+                batch.commands.push(RouterCommand::Effect(PeerEffect::Event { event: Arc::clone(event), listeners }));
             }
         }
     }
 }
 
-impl PeerSink for Outward {
+impl PeerSink for RouterOutput {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         self.post(deliver.conn, PeerEffect::Deliver(deliver.into_owned()));
     }
@@ -309,7 +309,7 @@ impl PeerSink for Outward {
             PeerEffect::Dial { target, .. } => {
                 self.dialling.insert(target);
                 let router = dials_for(target, self.by_router.len());
-                self.by_router[router].letters.push(Letter::Effect(effect));
+                self.by_router[router].commands.push(RouterCommand::Effect(effect));
             }
             PeerEffect::Deliver(Deliver { conn, .. })
             | PeerEffect::Caller { conn, .. }
@@ -337,7 +337,7 @@ mod tests {
     use turno_proto::native::{Config, Connect, Frame, GreetingCredentials, Identity, Kind, VERSION, encode, split};
 
     use super::*;
-    use crate::archive::Archivist;
+    use crate::archive::ArchiveHandle;
     use crate::clock::Clock;
     use crate::connections::{LinkSettings, Nonces};
     use crate::zmq::Endpoints;
@@ -351,10 +351,11 @@ mod tests {
         };
         let clock = Clock::start();
         let (limits, accepted, zmq) = (Limits::default(), Arc::new(AtomicU32::new(0)), Endpoints::default());
-        let meter = crate::memory::Meter::new(&limits);
-        let workplace = Workplace { clock, limits, config, links: links(), ring: None, zmq, bits: 1, accepted, meter };
+        let meter = crate::memory::MemoryMeter::new(&limits);
+        let context =
+            RouterContext { clock, limits, config, links: links(), ring: None, zmq, bits: 1, accepted, meter };
         let engine = Engine::new(Settings::default(), clock.now());
-        Dispatcher::start(LocalEngine::new(engine, None, Archivist::in_memory()), workplace, routers).unwrap()
+        Dispatcher::start(LocalEngine::new(engine, None, ArchiveHandle::in_memory()), context, routers).unwrap()
     }
 
     fn links() -> LinkSettings {
@@ -373,7 +374,7 @@ mod tests {
             tokio::join!(async { TcpStream::connect(listener.local_addr().unwrap()).await.unwrap() }, async {
                 listener.accept().await.unwrap()
             });
-        dispatcher.place(Stream::Tcp(accepted.0), "here".to_owned(), Door::Native);
+        dispatcher.place(Stream::Tcp(accepted.0), "here".to_owned(), ListenerKind::Native);
         let mut bytes = Vec::new();
         let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
         encode(&Frame::Connect { seq: 1, connect }, &mut bytes);
@@ -455,8 +456,8 @@ mod tests {
             }
             let dialling = || dispatcher.state.borrow().out.dialling.iter().copied().collect::<Vec<u32>>();
             assert_eq!(dialling(), [0, 1, 2, 3]);
-            let letters = Arc::clone(&dispatcher.state.borrow().routers[1].letters);
-            letters.post(&mut vec![Letter::Panic], 0);
+            let commands = Arc::clone(&dispatcher.state.borrow().routers[1].commands);
+            commands.post(&mut vec![RouterCommand::Panic], 0);
             while dialling().len() > 2 {
                 tokio::task::yield_now().await;
             }
@@ -473,8 +474,8 @@ mod tests {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let mut first = greeted(&dispatcher, &listener).await;
             let mut second = greeted(&dispatcher, &listener).await;
-            let letters = Arc::clone(&dispatcher.state.borrow().routers[0].letters);
-            letters.post(&mut vec![Letter::Panic], 0);
+            let commands = Arc::clone(&dispatcher.state.borrow().routers[0].commands);
+            commands.post(&mut vec![RouterCommand::Panic], 0);
             assert_eq!(heard(&mut first).await, None);
             assert!(lives(&mut second).await);
             while dispatcher.with_engine(|engine| engine.connections().count()) > 1 {

@@ -1,4 +1,4 @@
-//! A broker inside another program: for tests, and for programs that bring their own.
+//! A broker inside another program, such as a test.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::error::ServeError;
-use crate::run::{Bound, Ended, Until, serve};
+use crate::run::{Bound, EndCause, Ended, serve};
 use crate::settings::Settings;
 
 /// A broker on a thread of its own. Dropping it drains and ends it.
@@ -87,7 +87,7 @@ impl Broker {
         let thread = std::thread::Builder::new()
             .name("turno-dispatcher".to_owned())
             .spawn(move || {
-                serve(settings, Until::Told(told), |_, bound| {
+                serve(settings, EndCause::Told(told), |_, bound| {
                     // Nobody waits only if the starter is gone, and then the broker is about to end too.
                     let _ = tell.send(bound.clone());
                 })

@@ -1,4 +1,4 @@
-//! Why a broker cannot start, or go on.
+//! The errors that keep a broker from starting or running.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
 use turno_store::{OpenError, ReadError};
 
-use super::keeper::StoreError;
+use super::storage::StoreError;
 
 /// Why a broker cannot start, or go on.
 #[derive(Debug, thiserror::Error)]

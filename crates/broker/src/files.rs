@@ -1,4 +1,4 @@
-//! How many files may be open.
+//! The limit on open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;

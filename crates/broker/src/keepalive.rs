@@ -1,4 +1,4 @@
-//! The foreman's protocol has no signs of life: at both of its ends the system looks for a host that vanished.
+//! TCP keepalive for foreman connections, whose protocol has no heartbeat.
 
 use std::io;
 use std::time::Duration;

@@ -33,7 +33,7 @@
 //! With one router all of that is one thread. With more, each router has its own and the `dispatcher` has the
 //! engine's; inputs and effects travel by batches through a `mailbox`.
 //!
-//! Output and files of tasks go to the [`archive`] and its own thread. Durable records go to the [`keeper`]
+//! Output and files of tasks go to the [`archive`] and its own thread. Durable records go to the [`storage`]
 //! beside the engine, and come back as an input once they are on disk.
 
 pub mod archive;
@@ -46,7 +46,6 @@ mod embedded;
 mod error;
 pub mod files;
 pub mod keepalive;
-pub mod keeper;
 mod listen;
 mod log_limit;
 mod mailbox;
@@ -57,6 +56,7 @@ mod ring_routes;
 mod router;
 mod run;
 mod settings;
+pub mod storage;
 mod tasks;
 mod threads;
 mod timer;

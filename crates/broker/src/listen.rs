@@ -1,4 +1,4 @@
-//! Accepting connections.
+//! Listening sockets, and the tasks that accept their connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use tokio::net::{TcpListener, UnixListener};
 use tracing::{info, warn};
 use turno_proto::model::limits::LINK_DIAL_MS;
 
-use super::connections::Door;
+use super::connections::ListenerKind;
 use super::error::ServeError;
 use super::log_limit::{self, LogKind};
 use super::router::{Stream, connect_within};
 use super::run::listen_on;
-use super::threads::Shell;
+use super::threads::BrokerThreads;
 use super::zmq::{Endpoint, ZmqAddress, ZmqEndpoint};
 
 /// How long to wait before a ZeroMQ program is dialled: at first, at most, and after it was reached.
@@ -25,14 +25,14 @@ const DIALLED_PAUSE: Duration = Duration::from_secs(1);
 /// How long to wait when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn accept_tcp(shell: Shell, listener: TcpListener, door: Door) {
+pub(super) async fn accept_tcp(shell: BrokerThreads, listener: TcpListener, kind: ListenerKind) {
     loop {
         let accepted = listener.accept().await;
-        welcome(&shell, accepted.map(|(stream, peer)| (Stream::Tcp(stream), peer.to_string())), door).await;
+        welcome(&shell, accepted.map(|(stream, peer)| (Stream::Tcp(stream), peer.to_string())), kind).await;
     }
 }
 
-pub(super) async fn accept_unix(shell: Shell, listener: UnixListener, door: Door) {
+pub(super) async fn accept_unix(shell: BrokerThreads, listener: UnixListener, kind: ListenerKind) {
     loop {
         let accepted = listener.accept().await;
         let accepted = accepted.map(|(stream, _)| {
@@ -40,7 +40,7 @@ pub(super) async fn accept_unix(shell: Shell, listener: UnixListener, door: Door
             let address = process.map_or_else(|| "unix".to_owned(), |process| format!("unix:{process}"));
             (Stream::Unix(stream), address)
         });
-        welcome(&shell, accepted, door).await;
+        welcome(&shell, accepted, kind).await;
     }
 }
 
@@ -62,10 +62,10 @@ impl ZmqListener {
     }
 
     /// Lets everybody in who comes.
-    pub(super) async fn accept(self, shell: Shell, door: Door) {
+    pub(super) async fn accept(self, shell: BrokerThreads, kind: ListenerKind) {
         match self.socket {
-            ZmqSocket::Tcp(listener) => accept_tcp(shell, listener, door).await,
-            ZmqSocket::Ipc(listener) => accept_unix(shell, listener, door).await,
+            ZmqSocket::Tcp(listener) => accept_tcp(shell, listener, kind).await,
+            ZmqSocket::Ipc(listener) => accept_unix(shell, listener, kind).await,
         }
     }
 }
@@ -115,7 +115,7 @@ fn ipc_listener(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Connects to a program that listens, again whenever the connection is over.
-pub(super) async fn dial_zmq(shell: Shell, endpoint: Arc<Endpoint>, place: u16) {
+pub(super) async fn dial_zmq(shell: BrokerThreads, endpoint: Arc<Endpoint>, place: u16) {
     let address = endpoint.settings().place.to_string();
     let target = match address.strip_prefix("ipc://") {
         Some(path) => format!("unix:{path}"),
@@ -130,7 +130,7 @@ pub(super) async fn dial_zmq(shell: Shell, endpoint: Arc<Endpoint>, place: u16) 
         }
         match connect_within(&target, LINK_DIAL_MS).await {
             Ok((stream, peer)) => {
-                shell.place(stream, peer, Door::Zmq(place));
+                shell.place(stream, peer, ListenerKind::Zmq(place));
                 pause = DIALLED_PAUSE;
             }
             Err(error) => {
@@ -143,9 +143,9 @@ pub(super) async fn dial_zmq(shell: Shell, endpoint: Arc<Endpoint>, place: u16) 
     }
 }
 
-async fn welcome(shell: &Shell, accepted: io::Result<(Stream, String)>, door: Door) {
+async fn welcome(shell: &BrokerThreads, accepted: io::Result<(Stream, String)>, kind: ListenerKind) {
     match accepted {
-        Ok((stream, address)) => shell.place(stream, address, door),
+        Ok((stream, address)) => shell.place(stream, address, kind),
         Err(error) => {
             if log_limit::admits(LogKind::Accept) {
                 let advice = advice(&error);

@@ -1,4 +1,4 @@
-//! Log lines that strangers can cause: a few of each kind, and then how many more there were.
+//! Rate limit for log lines that peers can cause: a few of each kind, then a count.
 
 use std::io;
 use std::sync::OnceLock;

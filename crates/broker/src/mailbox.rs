@@ -1,4 +1,4 @@
-//! Batches from one thread to another.
+//! A mailbox: batches of values from one thread to another.
 //!
 //! One lock and at most one wake-up a batch: waking a thread that sleeps costs more than all else together.
 
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 /// Values for another thread, in the order in which they were posted.
 #[derive(Debug)]
 pub(super) struct Mailbox<T> {
-    waiting: Mutex<WaitingLetters<T>>,
+    waiting: Mutex<MailboxContents<T>>,
     /// Something waits where nothing did.
     arrived: Notify,
     /// Nothing waits any more.
@@ -18,30 +18,30 @@ pub(super) struct Mailbox<T> {
 }
 
 #[derive(Debug)]
-struct WaitingLetters<T> {
-    letters: Vec<T>,
+struct MailboxContents<T> {
+    values: Vec<T>,
     bytes: usize,
 }
 
 impl<T> Mailbox<T> {
     pub(super) fn new() -> Self {
-        let waiting = Mutex::new(WaitingLetters { letters: Vec::new(), bytes: 0 });
+        let waiting = Mutex::new(MailboxContents { values: Vec::new(), bytes: 0 });
         Self { waiting, arrived: Notify::new(), emptied: Notify::new() }
     }
 
-    /// Adds all of `letters`, which weigh about so many bytes, and leaves an empty vector behind.
-    pub(super) fn post(&self, letters: &mut Vec<T>, bytes: usize) {
-        if letters.is_empty() {
+    /// Adds all of `values`, which weigh about so many bytes, and leaves an empty vector behind.
+    pub(super) fn post(&self, values: &mut Vec<T>, bytes: usize) {
+        if values.is_empty() {
             return;
         }
         let mut waiting = self.lock();
         waiting.bytes += bytes;
-        let first = waiting.letters.is_empty();
+        let first = waiting.values.is_empty();
         if first {
             // The two vectors change places, so that in the long run nothing is allocated.
-            mem::swap(&mut waiting.letters, letters);
+            mem::swap(&mut waiting.values, values);
         } else {
-            waiting.letters.append(letters);
+            waiting.values.append(values);
         }
         drop(waiting);
         if first {
@@ -53,7 +53,7 @@ impl<T> Mailbox<T> {
     pub(super) fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "what was taken before is dealt with first");
         let mut waiting = self.lock();
-        mem::swap(&mut waiting.letters, into);
+        mem::swap(&mut waiting.values, into);
         waiting.bytes = 0;
         drop(waiting);
         self.emptied.notify_waiters();
@@ -80,7 +80,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WaitingLetters<T>> {
+    fn lock(&self) -> MutexGuard<'_, MailboxContents<T>> {
         // Nothing in here can panic half-way, so what a thread that panicked left behind is whole.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +96,7 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().build().unwrap()
     }
 
-    /// Two threads, ten thousand letters: all of them, in order, and none twice.
+    /// Two threads and ten thousand values: each arrives once, in order.
     #[test]
     fn letters_arrive_in_order() {
         let mailbox = Arc::new(Mailbox::new());

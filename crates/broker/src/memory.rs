@@ -1,4 +1,4 @@
-//! One budget of memory for all that the broker holds: what the engine counts, in-buffers and out-buffers.
+//! The memory budget of a broker: the engine's memory, in-buffers and out-buffers.
 //!
 //! Buffers are counted where they grow and shrink, not for every frame. Routers on threads of their own share the counts.
 
@@ -11,7 +11,7 @@ use turno_proto::model::Limits;
 
 /// The counts of one broker.
 #[derive(Debug)]
-pub struct Meter {
+pub struct MemoryMeter {
     max: u64,
     margin: u64,
     frame_share: u64,
@@ -25,7 +25,7 @@ pub struct Meter {
 
 /// Memory for messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct MessageMemory {
     /// Bytes for which there is room now, as far as the counts have come round.
     pub(crate) free: u64,
     /// Bytes for which there would be room if nothing else were there.
@@ -45,7 +45,7 @@ fn change(count: &AtomicU64, before: u64, now: u64) {
     }
 }
 
-impl Meter {
+impl MemoryMeter {
     pub(super) fn new(limits: &Limits) -> Arc<Self> {
         let (max, margin, frame_share) = (limits.memory_bytes_max, limits.margin(), limits.frame_share());
         let none = || AtomicU64::new(0);
@@ -79,10 +79,13 @@ impl Meter {
     }
 
     /// Memory that the engine has left for messages.
-    pub(super) fn room(&self) -> Room {
+    pub(super) fn room(&self) -> MessageMemory {
         let incoming = self.incoming().max(self.frame_share);
         let taken = read(&self.engine).saturating_add(read(&self.outgoing)).saturating_add(incoming + self.margin);
-        Room { free: self.max.saturating_sub(taken), most: self.max.saturating_sub(self.margin + self.frame_share) }
+        MessageMemory {
+            free: self.max.saturating_sub(taken),
+            most: self.max.saturating_sub(self.margin + self.frame_share),
+        }
     }
 
     /// Memory is short: only what cannot wait is still taken.
@@ -103,7 +106,7 @@ impl Meter {
     /// Bytes that several connections share. They count once, for as long as any of them has them.
     pub(super) fn share(meter: &Arc<Self>, bytes: &[u8]) -> Bytes {
         meter.outgoing.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Bytes::from_owner(Shared { bytes: bytes.into(), meter: Arc::clone(meter) })
+        Bytes::from_owner(CountedBytes { bytes: bytes.into(), meter: Arc::clone(meter) })
     }
 
     /// The bytes in buffers, for the engine.
@@ -136,18 +139,18 @@ impl Meter {
 }
 
 /// Bytes that count until they are dropped.
-struct Shared {
+struct CountedBytes {
     bytes: Box<[u8]>,
-    meter: Arc<Meter>,
+    meter: Arc<MemoryMeter>,
 }
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Shared {
+impl Drop for CountedBytes {
     fn drop(&mut self) {
         self.meter.outgoing.fetch_sub(self.bytes.len() as u64, Ordering::Relaxed);
     }
@@ -156,18 +159,18 @@ impl Drop for Shared {
 /// The bytes of one router's connections. They are given back with the router, however that ends.
 #[derive(Debug)]
 pub(super) struct Account {
-    meter: Arc<Meter>,
+    meter: Arc<MemoryMeter>,
     incoming: u64,
     outgoing: u64,
     waiting: u64,
 }
 
 impl Account {
-    pub(super) const fn new(meter: Arc<Meter>) -> Self {
+    pub(super) const fn new(meter: Arc<MemoryMeter>) -> Self {
         Self { meter, incoming: 0, outgoing: 0, waiting: 0 }
     }
 
-    pub(super) const fn meter(&self) -> &Arc<Meter> {
+    pub(super) const fn meter(&self) -> &Arc<MemoryMeter> {
         &self.meter
     }
 
@@ -226,8 +229,8 @@ impl Drop for Account {
 mod tests {
     use super::*;
 
-    fn meter() -> Arc<Meter> {
-        Meter::new(&Limits { memory_bytes_max: 1_600, frame_bytes_max: 300, ..Limits::default() })
+    fn meter() -> Arc<MemoryMeter> {
+        MemoryMeter::new(&Limits { memory_bytes_max: 1_600, frame_bytes_max: 300, ..Limits::default() })
     }
 
     #[test]

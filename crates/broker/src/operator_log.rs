@@ -1,4 +1,5 @@
-//! The log of a broker at work. Peers that come and go, refusals, failures, and the disk.
+//! The log of a running broker: peers that come and go, refusals, failures, and the disk. Peers that come and go,
+//! refusals, failures, and the disk.
 //!
 //! Peers cause these lines, so that each kind is written a few times a second at most; what is left out is counted and told.
 
@@ -37,7 +38,7 @@ pub(crate) struct OperatorLog {
 
 impl OperatorLog {
     /// The worker on the connection that an input is about, if that may make or end one.
-    pub(super) fn worker_before(engine: &Engine, input: &Input) -> Option<(ConnId, Option<Visitor>)> {
+    pub(super) fn worker_before(engine: &Engine, input: &Input) -> Option<(ConnId, Option<LoggedWorker>)> {
         let conn = match input {
             Input::Register { conn, .. }
             | Input::RegisterAs { conn, .. }
@@ -46,12 +47,12 @@ impl OperatorLog {
             Input::Foreman { conn, event } if matches!(**event, ForemanEvent::Hello(_)) => *conn,
             _ => return None,
         };
-        Some((conn, Visitor::of(engine, conn)))
+        Some((conn, LoggedWorker::of(engine, conn)))
     }
 
     /// The input was dealt with: a peer that is there now and was not before has connected.
-    pub(super) fn worker_after(&mut self, engine: &Engine, conn: ConnId, before: Option<Visitor>) {
-        let (came, who) = match (before, Visitor::of(engine, conn)) {
+    pub(super) fn worker_after(&mut self, engine: &Engine, conn: ConnId, before: Option<LoggedWorker>) {
+        let (came, who) = match (before, LoggedWorker::of(engine, conn)) {
             (None, Some(who)) => (true, who),
             (Some(who), None) => (false, who),
             _ => return,
@@ -61,7 +62,7 @@ impl OperatorLog {
             return;
         }
         self.told += 1;
-        let Visitor { kind, view: WorkerView { id, name, address, slots, used, queues, .. } } = who;
+        let LoggedWorker { kind, view: WorkerView { id, name, address, slots, used, queues, .. } } = who;
         let slots = slots.to_string();
         if came {
             info!(worker = id.0, name, address, kind, slots, "worker connected");
@@ -176,12 +177,12 @@ impl OperatorLog {
 
 /// A worker as the log tells of it.
 #[derive(Debug)]
-pub(super) struct Visitor {
+pub(super) struct LoggedWorker {
     kind: &'static str,
     view: WorkerView,
 }
 
-impl Visitor {
+impl LoggedWorker {
     fn of(engine: &Engine, conn: ConnId) -> Option<Self> {
         let kind = if engine.is_job_worker(conn) { "jobs" } else { "queues" };
         engine.worker(conn).map(|view| Self { kind, view })

@@ -1,5 +1,5 @@
-//! Which router has which connection of the ring, when routers have threads of their own. What crossed on its way to or from a
-//! router is put right here, so that the node hears exactly what it would hear with one router.
+//! The routers of ring connections, if routers have threads of their own. What crossed on its way to or from a router
+//! is put right here, so that the node hears exactly what it would hear with one router.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use turno_engine::ring::{RingInput, RingPeerEffect};
 use turno_engine::{Input, PeerEffect};
 use turno_proto::model::{Code, ConnId};
 
-use super::dispatcher::Bag;
-use super::router::Letter;
+use super::dispatcher::CommandBatch;
+use super::router::RouterCommand;
 
 /// Connections of the ring, wherever they are.
 #[derive(Debug, Default)]
@@ -25,21 +25,21 @@ pub(super) const fn dials_for(target: u32, routers: usize) -> usize {
     target as usize % routers
 }
 
-fn letter(effect: RingPeerEffect) -> Letter {
-    Letter::Effect(PeerEffect::Ring(effect))
+fn command(effect: RingPeerEffect) -> RouterCommand {
+    RouterCommand::Effect(PeerEffect::Ring(effect))
 }
 
 impl RingRoutes {
     /// Sends an effect of the node to the router of its connection, or to all routers.
-    pub(super) fn send(&mut self, effect: RingPeerEffect, mask: u32, bags: &mut [Bag]) {
+    pub(super) fn send(&mut self, effect: RingPeerEffect, mask: u32, batches: &mut [CommandBatch]) {
         let router = match &effect {
             RingPeerEffect::Dial { target, .. } => {
                 self.dialling.insert(*target);
-                dials_for(*target, bags.len())
+                dials_for(*target, batches.len())
             }
             RingPeerEffect::Forget { target } => {
                 self.dialling.remove(target);
-                dials_for(*target, bags.len())
+                dials_for(*target, batches.len())
             }
             RingPeerEffect::Say { conn, .. } => (conn.index & mask) as usize,
             RingPeerEffect::Close { conn, .. } => {
@@ -48,19 +48,19 @@ impl RingRoutes {
             }
             RingPeerEffect::Slow(slow) => {
                 self.slowed = *slow;
-                return bags.iter_mut().for_each(|bag| bag.letters.push(letter(effect.clone())));
+                return batches.iter_mut().for_each(|batch| batch.commands.push(command(effect.clone())));
             }
         };
-        if let Some(bag) = bags.get_mut(router) {
+        if let Some(batch) = batches.get_mut(router) {
             let effect = PeerEffect::Ring(effect);
-            bag.bytes += effect.payload_bytes();
-            bag.letters.push(Letter::Effect(effect));
+            batch.bytes += effect.payload_bytes();
+            batch.commands.push(RouterCommand::Effect(effect));
         }
     }
 
     /// Whether the node is to hear of an input. Not of a connection that it closed, nor of a target that it forgot, while word
     /// of that was on its way to the router.
-    pub(super) fn lets_in(&mut self, input: &Input, mask: u32, bags: &mut [Bag]) -> bool {
+    pub(super) fn lets_in(&mut self, input: &Input, mask: u32, batches: &mut [CommandBatch]) -> bool {
         let Input::Ring { input } = input else { return true };
         match *input {
             RingInput::Dialled { target, conn, .. } => {
@@ -68,7 +68,7 @@ impl RingRoutes {
                 if wanted {
                     self.conns.insert(conn);
                 } else {
-                    self.send(RingPeerEffect::Close { conn, code: None }, mask, bags);
+                    self.send(RingPeerEffect::Close { conn, code: None }, mask, batches);
                 }
                 wanted
             }
@@ -93,8 +93,8 @@ impl RingRoutes {
         closed.chain(failed).map(|input| Input::Ring { input }).collect()
     }
 
-    /// The first letters to a router that takes the place of another.
-    pub(super) fn first_letters(&self) -> Vec<Letter> {
-        if self.slowed { vec![letter(RingPeerEffect::Slow(true))] } else { Vec::new() }
+    /// The first commands to a router that replaces another.
+    pub(super) fn first_letters(&self) -> Vec<RouterCommand> {
+        if self.slowed { vec![command(RingPeerEffect::Slow(true))] } else { Vec::new() }
     }
 }

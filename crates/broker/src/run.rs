@@ -1,4 +1,4 @@
-//! From settings to a running broker, and from a signal to its end.
+//! The life of a broker: its start from settings, and its end by a signal.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use turno_proto::model::limits;
 use turno_proto::model::link::BrokerId;
 use turno_proto::native::{Config, GreetingCredentials, Identity};
 
-use super::archive::Archivist;
+use super::archive::ArchiveHandle;
 use super::clock::Clock;
-use super::connections::{Door, LinkSettings, LocalEngine, Nonces, RingWireSettings};
+use super::connections::{LinkSettings, ListenerKind, LocalEngine, Nonces, RingWireSettings};
 use super::data::DataDirectory;
 use super::error::ServeError;
-use super::keeper::{self, Keeper};
 use super::listen::{self, accept_tcp, accept_unix};
-use super::ring::{self, Why};
+use super::ring::{self, RingEnd};
 use super::settings::Settings;
-use super::threads::Shell;
+use super::storage::{self, DiskStorage};
+use super::threads::BrokerThreads;
 use crate::files::{raise_file_limit, too_few_files};
 use crate::zmq::{Endpoints, ZmqAddress, ZmqPlace};
 
@@ -60,7 +60,7 @@ pub struct Ended {
 }
 
 /// The event that ends a broker.
-pub(crate) enum Until {
+pub(crate) enum EndCause {
     /// SIGTERM, SIGINT or SIGHUP (the terminal went away) drains, a second one ends at once.
     Signal,
     /// The other end is used, or dropped.
@@ -69,12 +69,12 @@ pub(crate) enum Until {
 
 /// Runs a broker on this thread until a signal ends it. `ready` is called once it listens.
 pub fn run(settings: Settings, ready: impl FnOnce(&Settings, &Bound)) -> Result<Ended, ServeError> {
-    serve(settings, Until::Signal, ready)
+    serve(settings, EndCause::Signal, ready)
 }
 
 pub(crate) fn serve(
     settings: Settings,
-    until: Until,
+    until: EndCause,
     ready: impl FnOnce(&Settings, &Bound),
 ) -> Result<Ended, ServeError> {
     in_runtime(async {
@@ -125,18 +125,18 @@ pub(super) async fn serve_here(
     let (engine_handle, ring) = engine_handle_of(&settings, run, &bound, store.as_deref(), archive.as_deref(), clock)?;
     let endpoints = endpoints_of(&settings, &bound);
     let shell = shell_of(&settings, run, &bound, clock, engine_handle, ring, endpoints.clone())?;
-    accept_at(&shell, members, Door::Ring);
+    accept_at(&shell, members, ListenerKind::Ring);
     let opens = || {
-        accept_at(&shell, tcp, Door::Native);
-        accept_at(&shell, workers, Door::Foreman);
+        accept_at(&shell, tcp, ListenerKind::Native);
+        accept_at(&shell, workers, ListenerKind::Foreman);
         for (place, listener) in zmq {
-            shell.spawn(listener.accept(shell.clone(), Door::Zmq(place)));
+            shell.spawn(listener.accept(shell.clone(), ListenerKind::Zmq(place)));
         }
         for (place, endpoint) in endpoints.that_connect() {
             shell.spawn(listen::dial_zmq(shell.clone(), endpoint, place));
         }
         if let Some(listener) = unix {
-            shell.spawn(accept_unix(shell.clone(), listener, Door::Native));
+            shell.spawn(accept_unix(shell.clone(), listener, ListenerKind::Native));
         }
         ready(&settings, &bound);
         // After the banner: the log has its own writer, and two writers would mix their lines.
@@ -190,9 +190,9 @@ fn logged(error: ServeError) -> ServeError {
 }
 
 /// Accepts all connections there.
-fn accept_at(shell: &Shell, listeners: impl IntoIterator<Item = TcpListener>, door: Door) {
+fn accept_at(shell: &BrokerThreads, listeners: impl IntoIterator<Item = TcpListener>, kind: ListenerKind) {
     for listener in listeners {
-        shell.spawn(accept_tcp(shell.clone(), listener, door));
+        shell.spawn(accept_tcp(shell.clone(), listener, kind));
     }
 }
 
@@ -205,12 +205,12 @@ fn engine_handle_of(
     archive: Option<&Path>,
     clock: Clock,
 ) -> Result<(LocalEngine, Option<RingWireSettings>), ServeError> {
-    let (engine, keeper, ring) = engine_of(settings, run, bound, store, clock)?;
-    let archivist = Archivist::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
+    let (engine, storage, ring) = engine_of(settings, run, bound, store, clock)?;
+    let archive = ArchiveHandle::start(&settings.archive, archive, &engine, random(), clock).map_err(|source| {
         let directory = archive.map(Path::to_owned).unwrap_or_default();
         ServeError::Archive { directory, source }
     })?;
-    Ok((LocalEngine::new(engine, keeper, archivist), ring))
+    Ok((LocalEngine::new(engine, storage, archive), ring))
 }
 
 fn engine_of(
@@ -219,7 +219,7 @@ fn engine_of(
     bound: &Bound,
     store: Option<&Path>,
     clock: Clock,
-) -> Result<(Engine, Option<Keeper>, Option<RingWireSettings>), ServeError> {
+) -> Result<(Engine, Option<DiskStorage>, Option<RingWireSettings>), ServeError> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let lease = settings.queue_defaults.lease.map(millis);
     let mut engine = EngineSettings {
@@ -247,26 +247,27 @@ fn engine_of(
         return Ok((Engine::new(engine, clock.now()), None, wire));
     };
     let failed = |source| ServeError::Store { directory: directory.to_owned(), source };
-    let mut store = keeper::open(directory, random()).map_err(failed)?;
-    keeper::begin(&mut store, &mut engine).map_err(failed)?;
+    let mut store = storage::open(directory, random()).map_err(failed)?;
+    storage::begin(&mut store, &mut engine).map_err(failed)?;
     let wire = ring::enter(settings, bound, &mut engine, clock.now());
     let mut engine = Engine::new(engine, clock.now());
-    keeper::recover(&mut store, &mut engine).map_err(failed)?;
-    let keeper = Keeper::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;
-    Ok((engine, Some(keeper), wire))
+    storage::recover(&mut store, &mut engine).map_err(failed)?;
+    let storage =
+        DiskStorage::start(store).map_err(|source| ServeError::System { doing: "start the committer", source })?;
+    Ok((engine, Some(storage), wire))
 }
 
 /// Waits for the signal; then tells everyone, waits for what runs (answering questions meanwhile; a new client
 /// is sent on), and lets the last answers be written.
 async fn until_stopped(
-    shell: &Shell,
+    shell: &BrokerThreads,
     stop: &mut Stop,
     settings: &Settings,
     settled: impl FnMut(),
 ) -> Result<Ended, ServeError> {
     let timeout = settings.drain_timeout;
     let why = tokio::select! {
-        _ = stop.wait() => Why::Asked,
+        _ = stop.wait() => RingEnd::Asked,
         why = ring::ends(shell, settings.ring.as_ref(), settled) => why,
     };
     let within_seconds = timeout.as_secs_f64();
@@ -284,7 +285,7 @@ async fn until_stopped(
         }
     };
     match (why, &settings.ring) {
-        (Why::RingFailed(code), Some(ring)) => {
+        (RingEnd::RingFailed(code), Some(ring)) => {
             let next = ring.next.as_ref().map(|(_, address)| address.clone());
             Err(ServeError::Ring { sid: ring.sid, next, code })
         }
@@ -311,7 +312,7 @@ fn shell_of(
     engine_handle: LocalEngine,
     ring: Option<RingWireSettings>,
     zmq: Endpoints,
-) -> Result<Shell, ServeError> {
+) -> Result<BrokerThreads, ServeError> {
     let brokers = match settings.brokers.as_slice() {
         [] => bound.native.iter().map(|address| format!("turno://{address}")).collect(),
         brokers => brokers.to_vec(),
@@ -333,7 +334,7 @@ fn shell_of(
     };
     let credentials = GreetingCredentials::new(identity, settings.links.secret.clone());
     let links = LinkSettings { credentials, nonces: Nonces::System };
-    Shell::start(clock, engine_handle, limits, config, links, ring, zmq, routers)
+    BrokerThreads::start(clock, engine_handle, limits, config, links, ring, zmq, routers)
         .map_err(|source| ServeError::System { doing: "start the routers", source })
 }
 
@@ -374,15 +375,15 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    pub(super) fn new(until: Until) -> Result<Self, ServeError> {
+    pub(super) fn new(until: EndCause) -> Result<Self, ServeError> {
         let caught = |kind| signal(kind).map_err(|source| ServeError::System { doing: "catch signals", source });
         Ok(match until {
-            Until::Signal => Self::Signals {
+            EndCause::Signal => Self::Signals {
                 terminate: caught(SignalKind::terminate())?,
                 interrupt: caught(SignalKind::interrupt())?,
                 hangup: caught(SignalKind::hangup())?,
             },
-            Until::Told(told) => Self::Told { told, over: false },
+            EndCause::Told(told) => Self::Told { told, over: false },
         })
     }
 

@@ -1,4 +1,4 @@
-//! Tasks that a thread cannot do without.
+//! Tasks of a thread, which ends if one of them panics.
 //!
 //! The runtime would go on without one that panics. What that task was in the middle of is not to be trusted
 //! afterwards, so its thread ends: a router's is replaced, the dispatcher's ends the broker.

@@ -1,4 +1,4 @@
-//! The engine and its routers, whichever threads they are on.
+//! The threads of a broker: the engine and its routers, on one or several.
 
 use std::io;
 use std::rc::Rc;
@@ -9,27 +9,29 @@ use turno_engine::{Engine, Input};
 use turno_proto::model::Limits;
 use turno_proto::native::Config;
 
-use super::archive::Archivist;
+use super::archive::ArchiveHandle;
 use super::clock::Clock;
-use super::connections::{Connections, Door, Drained, LinkSettings, LocalEngine, Nonces, RingReport, RingWireSettings};
+use super::connections::{
+    Connections, Drained, LinkSettings, ListenerKind, LocalEngine, Nonces, RingReport, RingWireSettings,
+};
 use super::dispatcher::Dispatcher;
-use super::keeper::Keeper;
-use super::keeper::StoreError;
-use super::memory::Meter;
+use super::memory::MemoryMeter;
 use super::operator_log;
-use super::router::{Router, Stream, Workplace};
+use super::router::{Router, RouterContext, Stream};
+use super::storage::DiskStorage;
+use super::storage::StoreError;
 use super::zmq::Endpoints;
 
 /// A running broker.
 #[derive(Clone, Debug)]
-pub(super) enum Shell {
+pub(super) enum BrokerThreads {
     /// One router, on the engine's own thread.
     One(Rc<Router>),
     /// Routers with threads of their own.
     Many(Rc<Dispatcher>),
 }
 
-impl Shell {
+impl BrokerThreads {
     #[expect(clippy::too_many_arguments, reason = "each is a part of a broker that is there once")]
     pub(super) fn start(
         clock: Clock,
@@ -52,9 +54,9 @@ impl Shell {
         } else {
             let bits = usize::BITS - (routers - 1).leading_zeros();
             let accepted = Arc::new(AtomicU32::new(0));
-            let meter = Meter::new(&limits);
-            let workplace = Workplace { clock, limits, config, links, ring, zmq, bits, accepted, meter };
-            Self::Many(Dispatcher::start(engine_handle, workplace, routers)?)
+            let meter = MemoryMeter::new(&limits);
+            let context = RouterContext { clock, limits, config, links, ring, zmq, bits, accepted, meter };
+            Self::Many(Dispatcher::start(engine_handle, context, routers)?)
         };
         shell.keep_time(clock);
         shell.hear_archive();
@@ -71,10 +73,10 @@ impl Shell {
     }
 
     /// A new connection.
-    pub(super) fn place(&self, stream: Stream, address: String, door: Door) {
+    pub(super) fn place(&self, stream: Stream, address: String, kind: ListenerKind) {
         match self {
-            Self::One(router) => router.place(stream, address, door),
-            Self::Many(dispatcher) => dispatcher.place(stream, address, door),
+            Self::One(router) => router.place(stream, address, kind),
+            Self::Many(dispatcher) => dispatcher.place(stream, address, kind),
         }
     }
 
@@ -134,42 +136,42 @@ impl Shell {
         }
     }
 
-    fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<Keeper>) -> R) -> R {
+    fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<DiskStorage>) -> R) -> R {
         match self {
-            Self::One(router) => with(router.state().connections.keeper_mut()),
-            Self::Many(dispatcher) => dispatcher.with_engine_handle(|engine_handle| with(&mut engine_handle.keeper)),
+            Self::One(router) => with(router.state().connections.storage_mut()),
+            Self::Many(dispatcher) => dispatcher.with_engine_handle(|engine_handle| with(&mut engine_handle.storage)),
         }
     }
 
     /// Tells the engine what the store has to say. Returns only if the store failed, with the reason.
     pub(super) async fn hear_store(&self) -> StoreError {
-        let Some(news) = self.with_keeper(|keeper| keeper.as_ref().map(|keeper| Arc::clone(&keeper.news))) else {
+        let Some(news) = self.with_keeper(|storage| storage.as_ref().map(|storage| Arc::clone(&storage.news))) else {
             return std::future::pending().await;
         };
         loop {
             news.notified().await;
-            match self.with_keeper(|keeper| keeper.as_mut().map_or(Ok(Vec::new()), Keeper::take)) {
+            match self.with_keeper(|storage| storage.as_mut().map_or(Ok(Vec::new()), DiskStorage::take)) {
                 Ok(inputs) => self.handle_all(inputs),
                 Err(error) => return error,
             }
         }
     }
 
-    fn with_archivist<R>(&self, with: impl FnOnce(&mut Archivist) -> R) -> R {
+    fn with_archivist<R>(&self, with: impl FnOnce(&mut ArchiveHandle) -> R) -> R {
         match self {
-            Self::One(router) => with(router.state().connections.archivist_mut()),
-            Self::Many(dispatcher) => dispatcher.with_engine_handle(|engine_handle| with(&mut engine_handle.archivist)),
+            Self::One(router) => with(router.state().connections.archive_mut()),
+            Self::Many(dispatcher) => dispatcher.with_engine_handle(|engine_handle| with(&mut engine_handle.archive)),
         }
     }
 
     /// Tells the engine what the archive has to say, for ever.
     fn hear_archive(&self) {
-        let Some(news) = self.with_archivist(|archivist| archivist.news()) else { return };
+        let Some(news) = self.with_archivist(|archive| archive.news()) else { return };
         let shell = self.clone();
         self.spawn(async move {
             loop {
                 news.notified().await;
-                let answers = shell.with_archivist(Archivist::take);
+                let answers = shell.with_archivist(ArchiveHandle::take);
                 shell.handle_all(answers);
             }
         });
@@ -185,7 +187,7 @@ impl Shell {
 
     /// Writes down what the engine said last.
     pub(super) fn close_store(&self) -> Result<(), StoreError> {
-        self.with_keeper(Option::take).map_or(Ok(()), Keeper::close)
+        self.with_keeper(Option::take).map_or(Ok(()), DiskStorage::close)
     }
 
     /// Runs a task that the broker cannot do without.

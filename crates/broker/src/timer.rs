@@ -1,4 +1,4 @@
-//! Lets the engine know when its time has come.
+//! The timer that wakes the engine at its next deadline.
 
 use std::cell::Cell;
 

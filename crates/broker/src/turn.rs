@@ -1,4 +1,4 @@
-//! A connection's turn: how much of what it sent is dealt with before others are heard.
+//! A connection's turn: the limit on the work for one connection before others get theirs.
 
 use turno_engine::ring::{RingInput, RingMessage};
 use turno_engine::{Input, LinkMessage};
@@ -95,13 +95,13 @@ pub(super) const fn work_of_copies(copies: u32) -> u32 {
 /// Bytes of a connection that are not dealt with: the beginning of a frame, or all that a turn which was cut left.
 /// Owns nothing while there are none.
 #[derive(Debug, Default)]
-pub(super) struct Leftover {
+pub(super) struct UnfinishedWork {
     bytes: Vec<u8>,
     /// So many of them are dealt with: what a turn leaves is not moved for every turn that follows.
     used: usize,
 }
 
-impl Leftover {
+impl UnfinishedWork {
     pub(super) const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_what_was_not_used() {
-        let mut leftover = Leftover::default();
+        let mut leftover = UnfinishedWork::default();
         leftover.extend(b"abcdef", 0);
         leftover.consume(2);
         assert_eq!(leftover.bytes(), b"cdef");

@@ -1,6 +1,6 @@
 //! The broker without its sockets: bytes in, bytes out, time as an argument.
 
-use turno_broker::connections::{Connections, Door, Turn};
+use turno_broker::connections::{Connections, ListenerKind, Turn};
 use turno_engine::Settings;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, Filter, Limits, Mono, Slots, limits};
@@ -33,7 +33,7 @@ impl EngineHandle {
 
     /// A peer that greeted and has the queue `q` as handle 0.
     fn peer(&mut self) -> ConnId {
-        let conn = self.board.accept(self.now, "here".into(), Door::Native).expect("room for one more");
+        let conn = self.board.accept(self.now, "here".into(), ListenerKind::Native).expect("room for one more");
         let connect = Connect { version: VERSION, name: "p".into(), program: String::new(), heartbeat_ms: 0 };
         self.say(
             conn,

@@ -1,6 +1,6 @@
 //! `docs/reference/protocol`, claim by claim where a stranger would otherwise have to guess: bytes in, bytes out.
 
-use turno_broker::connections::{Connections, Door, Turn};
+use turno_broker::connections::{Connections, ListenerKind, Turn};
 use turno_engine::Settings;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::QueueSettings;
@@ -18,7 +18,7 @@ fn board() -> Connections {
 
 /// A new connection that writes all of this in one go.
 fn dial(board: &mut Connections, frames: &[Frame<'_>]) -> ConnId {
-    let conn = board.accept(Mono::ZERO, "here".into(), Door::Native).expect("room for one more");
+    let conn = board.accept(Mono::ZERO, "here".into(), ListenerKind::Native).expect("room for one more");
     write(board, conn, frames);
     conn
 }
@@ -210,7 +210,7 @@ fn integers_of_any_width() {
         let length = u32::try_from(map.len()).expect("a short map");
         let header = [&[0x47, 0xc0, 16, 0][..], &1_u32.to_le_bytes(), &[0; 4], &length.to_le_bytes()].concat();
         let mut board = board();
-        let conn = board.accept(Mono::ZERO, "here".into(), Door::Native).expect("room for one more");
+        let conn = board.accept(Mono::ZERO, "here".into(), ListenerKind::Native).expect("room for one more");
         assert_eq!(board.take(Mono::ZERO, conn, &[header, map].concat()), Turn::Done);
         assert_eq!(read(&mut board, conn), [(answer, 1)], "{version:02x?}");
     }

@@ -3,19 +3,19 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use turno_broker::config::{Config, Preset, Raw, Setting, Value, World};
+use turno_broker::config::{Config, Environment, Preset, RawValue, Setting, Value};
 
 /// Loads the bytes as the file that the user named. What is refused has a place and a reason; what is taken can be
 /// typed, shown, and read back as it is shown.
 pub fn config_file(data: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
     file.write_all(data).expect("a temporary file can be written");
-    let world = World {
+    let world = Environment {
         data_dir: Some(PathBuf::from("share")),
         system_dir: PathBuf::from("no-such-directory"),
         host: "rb-1".to_owned(),
         memory: 8 << 30,
-        ..World::default()
+        ..Environment::default()
     };
     match Config::load(&world, Some(file.path()), &[]) {
         Ok(config) => {
@@ -40,6 +40,6 @@ fn is_read_back(Setting { key, value, .. }: &Setting) {
     }
     // An empty list is shown as nothing, and nothing is also the result of a typing error: it is not read.
     if *value != Value::List(Vec::new()) {
-        assert_eq!(key.kind.read(&Raw::Text(value.to_string())).as_ref(), Ok(value), "{} is read back", key.name);
+        assert_eq!(key.kind.read(&RawValue::Text(value.to_string())).as_ref(), Ok(value), "{} is read back", key.name);
     }
 }

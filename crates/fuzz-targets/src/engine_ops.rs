@@ -1,6 +1,6 @@
 //! Any bytes as a row of things that happen to the engine.
 
-use turno_oracle::{Bytes, Op, Setup, World};
+use turno_oracle::{Bytes, World, Op, Setup};
 
 const OPS_MAX: usize = 200;
 

@@ -2,7 +2,7 @@
 //!
 //! Layout: how to go about it (1), bytes of the reads, taken in turn (3), milliseconds between them (1), the stream.
 
-use turno_broker::connections::{Connections, Door, LinkSettings, Nonces, RingWireSettings, Turn};
+use turno_broker::connections::{Connections, LinkSettings, ListenerKind, Nonces, RingWireSettings, Turn};
 use turno_engine::ring::RingSettings;
 use turno_engine::{Input, Settings};
 use turno_proto::model::link::BrokerId;
@@ -83,7 +83,7 @@ impl Line {
         // An address on the same machine: a link needs no secret.
         let (me, nonces) = (member(1), Nonces::Seeded(2));
         board.set_ring(RingWireSettings { me, secret: None, nonces, beat_ms: limits::RING_BEAT_MS, dial_ms: 1_500 });
-        let door = if manner & RINGED == 0 { Door::Native } else { Door::Ring };
+        let door = if manner & RINGED == 0 { ListenerKind::Native } else { ListenerKind::Ring };
         let conn = board.accept(Mono::ZERO, "unix:1".to_owned(), door).expect("the first connection is let in");
         let mut line = Self { board, now: Mono::ZERO, conn, manner, broker: false, said: Vec::new() };
         if manner & RINGED != 0 {

@@ -3,7 +3,7 @@
 //!
 //! Its chance is its own, from the world's seed: what happens here changes nothing elsewhere.
 
-use turno_broker::archive::Archivist;
+use turno_broker::archive::ArchiveHandle;
 use turno_engine::Engine;
 use turno_proto::model::Mono;
 use turno_store::archive::Room;
@@ -40,7 +40,7 @@ impl ArchiveDisk {
     }
 
     /// A broker begins with what is there. Whatever that is, it must be able to.
-    pub(crate) fn open(&mut self, engine: &Engine, now: Mono, stormy: bool) -> (Archivist, Harm) {
+    pub(crate) fn open(&mut self, engine: &Engine, now: Mono, stormy: bool) -> (ArchiveHandle, Harm) {
         self.disk.heal();
         let harm = if self.is_bad && stormy { self.harm() } else { Harm::None };
         let room = Room {
@@ -53,8 +53,8 @@ impl ArchiveDisk {
             piece_bytes: 1_024,
             salt: self.rng.next(),
         };
-        let archivist = Archivist::on_disk(self.disk.clone(), &room, engine, now);
-        (archivist.unwrap_or_else(|why| panic!("I19: the archive cannot be opened: {why}")), harm)
+        let archive = ArchiveHandle::on_disk(self.disk.clone(), &room, engine, now);
+        (archive.unwrap_or_else(|why| panic!("I19: the archive cannot be opened: {why}")), harm)
     }
 
     fn harm(&mut self) -> Harm {

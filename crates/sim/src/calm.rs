@@ -27,7 +27,11 @@ impl World {
             self.disk_heals(broker);
             self.resume_a_broker(broker);
             // Maintenance is over; peers on the way out go.
-            if self.brokers[broker].board.as_ref().is_some_and(|board| board.engine().status().draining) {
+            if self.brokers[broker]
+                .connections
+                .as_ref()
+                .is_some_and(|connections| connections.engine().status().draining)
+            {
                 self.end_broker(broker);
             }
             self.start_broker(broker);
@@ -69,9 +73,9 @@ impl World {
         self.oracle.judge();
         self.judge_farm();
         for broker in &self.brokers {
-            let Some(board) = &broker.board else { panic!("I21: a broker did not come back") };
-            let status = board.engine().status();
-            let run = board.engine().run();
+            let Some(connections) = &broker.connections else { panic!("I21: a broker did not come back") };
+            let status = connections.engine().status();
+            let run = connections.engine().run();
             self.oracle.judge_sends(run, status.dead);
             if let Some(shelf) = &broker.shelf {
                 let truth = shelf.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"));
@@ -84,9 +88,10 @@ impl World {
 
     pub(crate) fn is_quiet(&self) -> bool {
         let brokers_quiet = self.brokers.iter().all(|broker| {
-            broker.board.as_ref().is_some_and(|board| {
-                let status = board.engine().status();
-                let kept = broker.shelf.as_ref().is_none_or(|shelf| !shelf.busy) && !board.engine().waits_for_disk();
+            broker.connections.as_ref().is_some_and(|connections| {
+                let status = connections.engine().status();
+                let kept =
+                    broker.shelf.as_ref().is_none_or(|shelf| !shelf.busy) && !connections.engine().waits_for_disk();
                 status.ready == 0 && status.in_flight == 0 && kept
             })
         });
@@ -111,10 +116,10 @@ impl World {
         let brokers: Vec<String> = self
             .brokers
             .iter()
-            .map(|broker| match &broker.board {
-                Some(board) => {
-                    let status = board.engine().status();
-                    let disk = if board.engine().waits_for_disk() { ", waits for its disk" } else { "" };
+            .map(|broker| match &broker.connections {
+                Some(connections) => {
+                    let status = connections.engine().status();
+                    let disk = if connections.engine().waits_for_disk() { ", waits for its disk" } else { "" };
                     let (ready, running, workers) = (status.ready, status.in_flight, status.workers);
                     format!("{ready} ready, {running} in flight, {workers} workers{disk}")
                 }

@@ -3,7 +3,7 @@
 //! Committer, store and recovery are the real ones. A disk is what they wrote to it; a power cut leaves of that what was
 //! synced, and of the rest what chance wants.
 
-use turno_broker::keeper::{self, Keeper, StoreError};
+use turno_broker::storage::{self, DiskStorage, StoreError};
 use turno_engine::{Engine, Settings as EngineSettings};
 use turno_proto::model::Mono;
 use turno_proto::native::Raw;
@@ -77,7 +77,11 @@ impl Shelf {
     }
 
     /// Opens the store and gives the broker what it had.
-    pub(crate) fn open(&mut self, now: Mono, settings: EngineSettings) -> Result<(Engine, Keeper, Truth), StoreError> {
+    pub(crate) fn open(
+        &mut self,
+        now: Mono,
+        settings: EngineSettings,
+    ) -> Result<(Engine, DiskStorage, Truth), StoreError> {
         self.before = self.changes();
         let (engine, committer, truth);
         match &self.medium {
@@ -93,7 +97,7 @@ impl Shelf {
                 self.worker = Some(DiskWorker::Elsewhere(stepper));
             }
         }
-        Ok((engine, Keeper::by_hand(committer), truth))
+        Ok((engine, DiskStorage::by_hand(committer), truth))
     }
 
     fn changes(&self) -> usize {
@@ -195,9 +199,9 @@ fn begin<S: Store>(
     now: Mono,
     mut settings: EngineSettings,
 ) -> Result<(Engine, Committer, Stepper<S>, Truth), StoreError> {
-    keeper::begin(&mut store, &mut settings)?;
+    storage::begin(&mut store, &mut settings)?;
     let mut engine = Engine::new(settings, now);
-    keeper::recover(&mut store, &mut engine)?;
+    storage::recover(&mut store, &mut engine)?;
     let truth = truth_of(&mut store)?;
     let (committer, stepper) = Committer::by_hand(store);
     Ok((engine, committer, stepper, truth))

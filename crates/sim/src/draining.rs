@@ -152,7 +152,7 @@ impl World {
         }
         let broker = &self.brokers[self.wires[wire].broker];
         let Some(conn) = self.wires[wire].conn.filter(|conn| broker.wires.get(conn) == Some(&wire)) else { return };
-        let said_all = broker.board.as_ref().is_some_and(|board| board.unwritten(conn).is_empty());
+        let said_all = broker.connections.as_ref().is_some_and(|connections| connections.unwritten(conn).is_empty());
         assert!(!said_all, "I13, S2.17: the broker got {number} and never said what became of it");
     }
 }

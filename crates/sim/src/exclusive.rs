@@ -90,8 +90,9 @@ impl World {
         for wire in gone.iter().filter_map(|conn| broker.wires.get(conn)) {
             fences.wire_gone(*wire);
         }
-        let Some(board) = &broker.board else { return };
-        let wires = dirty.iter().filter_map(|conn| broker.wires.get(conn).map(|wire| (*wire, board.unwritten(*conn))));
+        let Some(connections) = &broker.connections else { return };
+        let wires =
+            dirty.iter().filter_map(|conn| broker.wires.get(conn).map(|wire| (*wire, connections.unwritten(*conn))));
         fences.broker_says(self.now, &wires.collect::<Vec<_>>());
     }
 

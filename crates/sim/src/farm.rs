@@ -68,11 +68,11 @@ impl World {
     pub(crate) fn set_foreman(&mut self, broker: usize) {
         let now = self.clock_of(broker);
         if self.farm.broker == Some(broker)
-            && let Some(board) = &mut self.brokers[broker].board
+            && let Some(connections) = &mut self.brokers[broker].connections
         {
             self.oracle.tasks.foreman_starts();
-            board.set_foreman(self.farm.settings);
-            board.handle(now, Input::Tick);
+            connections.set_foreman(self.farm.settings);
+            connections.handle(now, Input::Tick);
         }
     }
 
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Comes in by the foreman's door.
+    /// Connects to the foreman's listener.
     pub(crate) fn works_for_jobs(&self, index: usize) -> bool {
         matches!(self.peers[index].actor, Actor::JobWorker(_) | Actor::Liar(_))
     }

@@ -115,7 +115,8 @@ impl World {
         let Wire { broker, conn, .. } = &self.wires[wire];
         let broker = &self.brokers[*broker];
         conn.is_some_and(|conn| {
-            broker.wires.get(&conn) == Some(&wire) && broker.board.as_ref().is_some_and(|board| board.serves(conn))
+            broker.wires.get(&conn) == Some(&wire)
+                && broker.connections.as_ref().is_some_and(|connections| connections.serves(conn))
         })
     }
 

@@ -1,9 +1,9 @@
 //! The life of a broker with its store: it starts with what is there, writes while the world goes on, and dies at the
 //! worst moment.
 
-use turno_broker::archive::Archivist;
+use turno_broker::archive::ArchiveHandle;
 use turno_broker::connections::{Connections, EventLimits, LocalEngine};
-use turno_broker::keeper::{Keep as _, Keeper};
+use turno_broker::storage::{DiskStorage, Storage as _};
 use turno_engine::{Engine, Input, Settings as EngineSettings};
 use turno_proto::model::{Limits, Mono};
 use turno_proto::native::Config;
@@ -16,7 +16,7 @@ use crate::world::{Happening, World};
 impl World {
     pub(crate) fn start_broker(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        if broker.board.is_some() {
+        if broker.connections.is_some() {
             return;
         }
         broker.run += 1;
@@ -35,12 +35,12 @@ impl World {
         let config = Config { broker: format!("broker-{index}"), heartbeat_ms: 1_000, ..Config::of(&limits) };
         let frame_bytes_max = config.frame_bytes_max;
         let Some(engine_handle) = self.open_store(index, settings) else { return self.restart_later(index) };
-        let mut board = Connections::with_engine(engine_handle, limits, config);
+        let mut connections = Connections::with_engine(engine_handle, limits, config);
         let room = usize::try_from(128 + run % 4 * 256).expect("small");
-        board.set_event_limits(EventLimits { room, waiting: 4 * room });
-        self.open_endpoints(index, &mut board);
+        connections.set_event_limits(EventLimits { room, waiting: 4 * room });
+        self.open_endpoints(index, &mut connections);
         let broker = &mut self.brokers[index];
-        broker.board = Some(board);
+        broker.connections = Some(connections);
         broker.wakes = None;
         broker.drains_until = None;
         let (run, clock) = (broker.run, broker.clock);
@@ -65,7 +65,7 @@ impl World {
         let Some(shelf) = &mut broker.shelf else {
             let shown = self.set_clock(index).shows(now);
             settings.term = shown.as_millis();
-            return Some(LocalEngine::new(Engine::new(settings, shown), None, Archivist::in_memory()));
+            return Some(LocalEngine::new(Engine::new(settings, shown), None, ArchiveHandle::in_memory()));
         };
         shelf.heal();
         if stormy && self.rng.once_in(10) {
@@ -87,7 +87,7 @@ impl World {
                 shelf.crash_while_opening(&mut self.rng);
                 None
             }
-            Ok((engine, keeper, truth)) => {
+            Ok((engine, storage, truth)) => {
                 self.oracle.found(&truth);
                 self.oracle.letters.reopened(&self.oracle.clocks, broker.run, &truth);
                 self.oracle.judge_owner(&truth);
@@ -97,11 +97,11 @@ impl World {
                     self.at(at, Happening::BrokerDies { broker: index, run });
                 }
                 let Some(shelf) = &mut self.brokers[index].shelf else { return None };
-                let (archivist, harm) = shelf.archive.open(&engine, shown, stormy);
+                let (archive, harm) = shelf.archive.open(&engine, shown, stormy);
                 if self.is_foreman(index) {
                     self.oracle.tasks.outputs.reopened(harm);
                 }
-                Some(LocalEngine::new(engine, Some(keeper), archivist))
+                Some(LocalEngine::new(engine, Some(storage), archive))
             }
         }
     }
@@ -114,9 +114,9 @@ impl World {
     /// Passes changes to the committer, which takes them when it is done with the last batch.
     pub(crate) fn keep(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        let (Some(board), Some(shelf)) = (&mut broker.board, &broker.shelf) else { return };
-        if board.keeper_mut().has_mail() {
-            board.keeper_mut().post();
+        let (Some(connections), Some(shelf)) = (&mut broker.connections, &broker.shelf) else { return };
+        if connections.storage_mut().has_unsent() {
+            connections.storage_mut().post();
             if !shelf.busy {
                 self.commit(index);
             }
@@ -140,12 +140,12 @@ impl World {
     pub(crate) fn kept(&mut self, index: usize, run: u64) {
         let now = self.now;
         let broker = &mut self.brokers[index];
-        let (Some(board), Some(shelf)) = (&mut broker.board, &mut broker.shelf) else { return };
+        let (Some(connections), Some(shelf)) = (&mut broker.connections, &mut broker.shelf) else { return };
         if broker.run != run {
             return;
         }
         shelf.busy = false;
-        match board.keeper_mut().as_mut().map_or(Ok(Vec::new()), Keeper::take) {
+        match connections.storage_mut().as_mut().map_or(Ok(Vec::new()), DiskStorage::take) {
             Ok(inputs) => {
                 for input in inputs {
                     self.tell(index, input);
@@ -164,14 +164,14 @@ impl World {
     /// failures, which are written down later.
     fn tell(&mut self, index: usize, input: Input) {
         let (now, shown) = (self.now, self.clock_of(index));
-        let Some(board) = &mut self.brokers[index].board else { return };
+        let Some(connections) = &mut self.brokers[index].connections else { return };
         let (what, group) = match input {
             Input::Refused { group, .. } => ("refused", group),
             Input::Persisted { group } => ("kept", group),
             _ => ("the store answers", 0),
         };
         self.trace.note(now, what, index as u64, group);
-        board.handle(shown, input);
+        connections.handle(shown, input);
     }
 
     pub(crate) fn broker_dies(&mut self, index: usize, run: u64) {
@@ -183,7 +183,7 @@ impl World {
     /// A broker dies: its process alone, or its machine.
     pub(crate) fn kill_broker(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        if let (Some(_), Some(shelf)) = (&broker.board, &mut broker.shelf) {
+        if let (Some(_), Some(shelf)) = (&broker.connections, &mut broker.shelf) {
             shelf.crash(&mut self.rng);
         }
         self.stop_broker(index);
@@ -192,8 +192,8 @@ impl World {
     /// A broker ends in order: what it has to write down is written down.
     pub(crate) fn end_broker(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        if let (Some(board), Some(shelf)) = (&mut broker.board, &mut broker.shelf) {
-            write_the_rest(board, shelf);
+        if let (Some(connections), Some(shelf)) = (&mut broker.connections, &mut broker.shelf) {
+            write_the_rest(connections, shelf);
             shelf.close();
         }
         self.stop_broker(index);
@@ -201,7 +201,7 @@ impl World {
 
     fn stop_broker(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        if broker.board.take().is_none() {
+        if broker.connections.take().is_none() {
             return;
         }
         self.trace.note(self.now, "broker dies", index as u64, broker.run);
@@ -223,8 +223,8 @@ pub(crate) fn broker_of_run(run: u64) -> usize {
     usize::try_from(run >> 32).expect("few brokers")
 }
 
-fn write_the_rest(board: &mut Connections, shelf: &mut Shelf) {
-    let Some(keeper) = board.keeper_mut() else { return };
-    keeper.post();
-    while shelf.turn() != Turn::Idle && keeper.take().is_ok() {}
+fn write_the_rest(connections: &mut Connections, shelf: &mut Shelf) {
+    let Some(storage) = connections.storage_mut() else { return };
+    storage.post();
+    while shelf.turn() != Turn::Idle && storage.take().is_ok() {}
 }

@@ -84,7 +84,7 @@ impl World {
             self.end_broker(broker)
         }
         self.pass(5_000);
-        assert!(self.brokers[broker].board.is_some(), "I21: a broker did not come back");
+        assert!(self.brokers[broker].connections.is_some(), "I21: a broker did not come back");
     }
 
     /// Sends something that always has the same dedup id; returns the id it is stored under.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_broker::connections::{Dial, Door, LinkSettings, Nonces, Turn};
+use turno_broker::connections::{Dial, LinkSettings, ListenerKind, Nonces, Turn};
 use turno_engine::{Input, Settings as EngineSettings};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::link::BrokerId;
@@ -159,8 +159,8 @@ impl World {
         let secret = self.links.secret.then(|| Secret::new(b"correct horse battery staple").expect("long enough"));
         let (broker, name, program) = (self.broker_id(index), name_of(index), String::new());
         let identity = Identity { broker, name, program, frame_bytes_max };
-        let Some(board) = &mut self.brokers[index].board else { return };
-        board.set_links(LinkSettings { credentials: GreetingCredentials::new(identity, secret), nonces });
+        let Some(connections) = &mut self.brokers[index].connections else { return };
+        connections.set_links(LinkSettings { credentials: GreetingCredentials::new(identity, secret), nonces });
     }
 }
 
@@ -173,8 +173,8 @@ impl World {
     /// Links that a broker wants dialled are dialled.
     pub(crate) fn dial_links(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        let (run, Some(board)) = (broker.run, &mut broker.board) else { return };
-        for Dial { target, address } in board.take_dials() {
+        let (run, Some(connections)) = (broker.run, &mut broker.connections) else { return };
+        for Dial { target, address } in connections.take_dials() {
             let to = broker_of(&address.parse().expect("an address of ours"));
             let slow = if self.rng.once_in(20) { self.rng.range(0, 1_000_000) } else { 0 };
             let lost = self.links.are_apart(index, to, self.now);
@@ -186,7 +186,7 @@ impl World {
 
     pub(crate) fn link_dialled(&mut self, index: usize, run: u64, target: u32, to: usize) {
         let now = self.now;
-        if self.brokers[index].run != run || self.brokers[index].board.is_none() {
+        if self.brokers[index].run != run || self.brokers[index].connections.is_none() {
             return;
         }
         self.trace.note(now, "link dialled", index as u64, to as u64);
@@ -194,20 +194,20 @@ impl World {
         let there = &mut self.brokers[to];
         let reachable = !self.links.are_apart(index, to, now);
         let accepted = there
-            .board
+            .connections
             .as_mut()
             .filter(|_| reachable)
-            .and_then(|board| board.accept(shown_there, "127.0.0.1:2".into(), Door::Native));
+            .and_then(|connections| connections.accept(shown_there, "127.0.0.1:2".into(), ListenerKind::Native));
         let life = there.run;
-        let Some(board) = &mut self.brokers[index].board else { return };
+        let Some(connections) = &mut self.brokers[index].connections else { return };
         let Some(accepted) = accepted else {
-            board.dial_failed(shown, target, Code::LinkDown);
+            connections.dial_failed(shown, target, Code::LinkDown);
             return self.pump_broker(index);
         };
-        let dialled = board.dial(shown, target, "127.0.0.1:1".into());
+        let dialled = connections.dial(shown, target, "127.0.0.1:1".into());
         let Some(conn) = dialled else {
-            if let Some(board) = &mut self.brokers[to].board {
-                board.hang_up(shown_there, accepted);
+            if let Some(connections) = &mut self.brokers[to].connections {
+                connections.hang_up(shown_there, accepted);
             }
             self.pump_broker(to);
             return self.pump_broker(index);
@@ -251,8 +251,8 @@ impl World {
         let now = self.now;
         let Some((broker, conn)) = self.reader_of(wire, way) else { return };
         let shown = self.clock_of(broker);
-        let Some(board) = &mut self.brokers[broker].board else { return };
-        if !board.wants_reading(conn) {
+        let Some(connections) = &mut self.brokers[broker].connections else { return };
+        if !connections.wants_reading(conn) {
             return;
         }
         let bytes = self.wires[wire].read(way);
@@ -260,17 +260,17 @@ impl World {
             return;
         }
         self.oracle.crossings.broker_reads(now, (broker, wire), way, &bytes);
-        let mut turn = board.take(shown, conn, &bytes);
+        let mut turn = connections.take(shown, conn, &bytes);
         while turn == Turn::Cut {
-            turn = board.go_on(shown, conn);
+            turn = connections.go_on(shown, conn);
         }
         self.pump_broker(broker);
         // The window has room again for what the other end could not write.
         if let Some((other, conn)) = self.reader_of(wire, way.back())
-            && let Some(board) = &mut self.brokers[other].board
-            && !board.unwritten(conn).is_empty()
+            && let Some(connections) = &mut self.brokers[other].connections
+            && !connections.unwritten(conn).is_empty()
         {
-            board.mark_dirty(conn);
+            connections.mark_dirty(conn);
             self.pump_broker(other);
         }
     }
@@ -282,8 +282,8 @@ impl World {
         self.oracle.link_gone(self.now, broker, wire);
         self.brokers[broker].wires.remove(&conn);
         let shown = self.clock_of(broker);
-        if let Some(board) = &mut self.brokers[broker].board {
-            board.hang_up(shown, conn);
+        if let Some(connections) = &mut self.brokers[broker].connections {
+            connections.hang_up(shown, conn);
         }
         self.pump_broker(broker);
     }
@@ -299,12 +299,12 @@ impl World {
                 self.oracle.link_gone(self.now, index, *wire);
             }
         }
-        let Some(board) = &broker.board else { return };
+        let Some(connections) = &broker.connections else { return };
         let said: Vec<(usize, Way, &[u8])> = dirty
             .iter()
             .filter_map(|conn| {
                 let wire = *broker.wires.get(conn)?;
-                Some((wire, self.way_out(index, *conn, wire), board.unwritten(*conn)))
+                Some((wire, self.way_out(index, *conn, wire), connections.unwritten(*conn)))
             })
             .collect();
         self.oracle.broker_says(self.now, (index, broker.run), &said);
@@ -407,7 +407,7 @@ impl World {
 
     fn add_a_link(&mut self) {
         let (one, other) = (self.rng.index(self.brokers.len()), self.rng.index(self.brokers.len()));
-        if self.brokers[one].board.is_some() {
+        if self.brokers[one].connections.is_some() {
             self.trace.note(self.now, "add link", one as u64, other as u64);
             if one != other {
                 self.links.wanted[one].insert(other);
@@ -419,7 +419,7 @@ impl World {
     fn remove_a_link(&mut self) {
         let one = self.rng.index(self.brokers.len());
         let wanted: Vec<usize> = self.links.wanted[one].iter().copied().collect();
-        if self.brokers[one].board.is_some() && !wanted.is_empty() {
+        if self.brokers[one].connections.is_some() && !wanted.is_empty() {
             let other = wanted[self.rng.index(wanted.len())];
             self.trace.note(self.now, "remove link", one as u64, other as u64);
             self.links.wanted[one].remove(&other);
@@ -453,12 +453,12 @@ impl World {
     }
 
     fn are_linked(&self, one: usize, other: usize) -> bool {
-        let Some(board) = &self.brokers[one].board else { return false };
+        let Some(connections) = &self.brokers[one].connections else { return false };
         self.brokers[one].wires.iter().any(|(conn, wire)| {
             let Some(dialler) = self.wires[*wire].dialler else { return false };
             let ends = [dialler.broker, self.wires[*wire].broker];
             let both = [Way::ToPeer, Way::ToBroker].into_iter().all(|way| self.reader_of(*wire, way).is_some());
-            let works = self.wires[*wire].is_sound() && !board.said_all(*conn);
+            let works = self.wires[*wire].is_sound() && !connections.said_all(*conn);
             both && works && ends.contains(&other) && self.oracle.crossings.is_up(*wire)
         })
     }
@@ -466,8 +466,8 @@ impl World {
     /// Somebody who asks a broker for something whose answer nobody waits for.
     pub(crate) fn administer(&mut self, index: usize, call: AdminCall) {
         let (shown, conn) = (self.clock_of(index), ConnId { index: u32::MAX, generation: 0 });
-        if let Some(board) = &mut self.brokers[index].board {
-            board.handle(shown, Input::Admin { conn, seq: 0, call });
+        if let Some(connections) = &mut self.brokers[index].connections {
+            connections.handle(shown, Input::Admin { conn, seq: 0, call });
             self.pump_broker(index);
         }
     }

@@ -235,7 +235,7 @@ impl World {
     pub(crate) fn events_are_told(&self) -> bool {
         self.brokers.iter().all(|broker| {
             broker.wires.iter().all(|(conn, wire)| {
-                let heard = broker.board.as_ref().is_some_and(|board| board.is_heard(*conn));
+                let heard = broker.connections.as_ref().is_some_and(|connections| connections.is_heard(*conn));
                 !heard || !self.wires[*wire].is_sound() || self.oracle.topics.expected(*wire) == 0
             })
         })

@@ -1,6 +1,6 @@
 //! Moves bytes between peers and brokers, events out of cores, and time into all.
 
-use turno_broker::connections::{Connections, Door, Turn};
+use turno_broker::connections::{Connections, ListenerKind, Turn};
 use turno_client::core::Held;
 use turno_engine::Input;
 use turno_proto::model::{ConnId, Mono};
@@ -25,11 +25,16 @@ impl World {
             return;
         }
         let (now, wire) = (self.now, self.wires.len());
-        let door =
-            if self.works_for_jobs(index) { Door::Foreman } else { self.zmq_door(index).unwrap_or(Door::Native) };
+        let kind = if self.works_for_jobs(index) {
+            ListenerKind::Foreman
+        } else {
+            self.zmq_listener(index).unwrap_or(ListenerKind::Native)
+        };
         let shown = self.clock_of(broker);
-        let accepted =
-            self.brokers[broker].board.as_mut().and_then(|board| board.accept(shown, format!("peer-{index}"), door));
+        let accepted = self.brokers[broker]
+            .connections
+            .as_mut()
+            .and_then(|connections| connections.accept(shown, format!("peer-{index}"), kind));
         self.trace.note(now, "dialled", index as u64, broker as u64);
         let Some(conn) = accepted else {
             match &mut self.peers[index].core {
@@ -93,12 +98,12 @@ impl World {
                 if let Some(conn) = conn
                     && self.brokers[broker].wires.get(&conn) == Some(&wire)
                     && self.brokers[broker].wires.remove(&conn).is_some()
-                    && let Some(board) = &mut self.brokers[broker].board
+                    && let Some(connections) = &mut self.brokers[broker].connections
                 {
                     self.oracle.fences.wire_gone(wire);
                     self.oracle.topics.wire_gone(wire);
                     self.oracle.zmq.wire_gone(now, wire);
-                    board.hang_up(shown, conn);
+                    connections.hang_up(shown, conn);
                     self.loses(wire);
                 }
                 self.pump_broker(broker);
@@ -137,8 +142,8 @@ impl World {
             return;
         }
         let shown = self.clock_of(broker);
-        let Some(board) = &mut self.brokers[broker].board else { return };
-        if !board.wants_reading(conn) {
+        let Some(connections) = &mut self.brokers[broker].connections else { return };
+        if !connections.wants_reading(conn) {
             self.wires[wire].hold_up(now);
             return;
         }
@@ -152,11 +157,11 @@ impl World {
                     self.oracle.topics.broker_reads(wire, bytes);
                     self.zmq_broker_reads(broker, wire, bytes);
                 }
-                let Some(board) = &mut self.brokers[broker].board else { return };
+                let Some(connections) = &mut self.brokers[broker].connections else { return };
                 // Fences are told of all frames at once: what the broker says is looked at when it has read them, too.
-                let mut turn = board.take(shown, conn, bytes);
+                let mut turn = connections.take(shown, conn, bytes);
                 while turn == Turn::Cut {
-                    turn = board.go_on(shown, conn);
+                    turn = connections.go_on(shown, conn);
                 }
             }
             self.pump_broker(broker);
@@ -204,10 +209,10 @@ impl World {
     pub(crate) fn read_on(&mut self, wire: usize) {
         let Wire { broker, conn, .. } = &self.wires[wire];
         let (broker, conn) = (*broker, *conn);
-        if let (Some(conn), Some(board)) = (conn, &mut self.brokers[broker].board)
-            && !board.unwritten(conn).is_empty()
+        if let (Some(conn), Some(connections)) = (conn, &mut self.brokers[broker].connections)
+            && !connections.unwritten(conn).is_empty()
         {
-            board.mark_dirty(conn);
+            connections.mark_dirty(conn);
             self.pump_broker(broker);
         }
     }
@@ -246,8 +251,8 @@ impl World {
             return;
         }
         broker.wakes = None;
-        if let Some(board) = &mut broker.board {
-            board.handle(shown, Input::Tick);
+        if let Some(connections) = &mut broker.connections {
+            connections.handle(shown, Input::Tick);
             self.pump_broker(index);
         }
     }
@@ -258,7 +263,7 @@ impl World {
         if broker.run != run {
             return;
         }
-        if let Some(board) = &mut broker.board {
+        if let Some(connections) = &mut broker.connections {
             for (conn, wire) in &broker.wires {
                 let inward = match self.wires[*wire].dialler {
                     Some(dialler) if dialler.conn == *conn && dialler.broker == index => Way::ToPeer,
@@ -266,10 +271,11 @@ impl World {
                 };
                 // Of one with a ZeroMQ socket too much may have no outcome yet; in the calm all of it has.
                 let may_wait = self.peers.get(self.wires[*wire].peer).is_some_and(|peer| peer.is_zmq());
-                let ignored = self.wires[*wire].has_unread(inward) && board.unwritten(*conn).is_empty() && !may_wait;
+                let ignored =
+                    self.wires[*wire].has_unread(inward) && connections.unwritten(*conn).is_empty() && !may_wait;
                 assert!(!ignored, "I21: wire {wire} is not read from though nothing waits for its peer");
             }
-            board.sweep(shown);
+            connections.sweep(shown);
             self.at(now.plus_millis(100), Happening::Sweep { broker: index, run });
             self.pump_broker(index);
             self.oracle.fences.looks_round(now, index);
@@ -383,8 +389,8 @@ impl World {
     pub(crate) fn pump_broker(&mut self, index: usize) {
         let now = self.now;
         self.keep(index);
-        let Some(board) = &mut self.brokers[index].board else { return };
-        let (dirty, gone) = (board.take_dirty(), board.take_gone());
+        let Some(connections) = &mut self.brokers[index].connections else { return };
+        let (dirty, gone) = (connections.take_dirty(), connections.take_gone());
         let mut unread = Vec::new();
         self.overhear(index, &dirty, &gone);
         self.zmq_overhear(index, &dirty);
@@ -409,21 +415,21 @@ impl World {
         }
         self.dial_links(index);
         let broker = &mut self.brokers[index];
-        let Some(board) = &broker.board else { return };
-        if let (Some(drained), Some(until)) = (board.drained(), broker.drains_until) {
+        let Some(connections) = &broker.connections else { return };
+        if let (Some(drained), Some(until)) = (connections.drained(), broker.drains_until) {
             broker.drains_until = None;
-            let running = board.engine().in_flight();
+            let running = connections.engine().in_flight();
             assert!(running == 0 || now >= until, "I21: a drain ended early, with {running} deliveries under way");
             assert_eq!(drained.cut, running, "I21: a drain tells how many deliveries it cut short");
             // Messages alone: right after the end a job worker may have been heard, whose tasks have ended.
-            let stores = board.engine().messages_wait_for_disk();
+            let stores = connections.engine().messages_wait_for_disk();
             assert!(!stores || now >= until, "I1: a drain ended early, with a message on its way to the disk");
         }
         if !self.blind {
-            board.sanity_check();
+            connections.sanity_check();
         }
         let run = broker.run;
-        if let Some(due) = board.next_deadline().map(|due| broker.clock.when(due).max(now))
+        if let Some(due) = connections.next_deadline().map(|due| broker.clock.when(due).max(now))
             && broker.wakes.is_none_or(|wakes| due < wakes)
         {
             broker.wakes = Some(due);
@@ -438,15 +444,16 @@ impl World {
         }
         // What is written to a PULL socket is done, and makes room for more; so does a worker that reads.
         self.keep(index);
-        if self.brokers[index].board.as_ref().is_some_and(Connections::has_dirty) {
+        if self.brokers[index].connections.as_ref().is_some_and(Connections::has_dirty) {
             self.pump_broker(index);
         }
     }
 
     /// How many bytes wait for these connections.
     fn waiting_at(&self, index: usize, conns: &[ConnId]) -> Vec<(ConnId, usize)> {
-        let board = self.brokers[index].board.as_ref();
-        conns.iter().map(|conn| (*conn, board.map_or(0, |board| board.unwritten(*conn).len()))).collect()
+        let connections = self.brokers[index].connections.as_ref();
+        let waiting = |conn: ConnId| connections.map_or(0, |connections| connections.unwritten(conn).len());
+        conns.iter().map(|conn| (*conn, waiting(*conn))).collect()
     }
 
     /// Writes what the window takes, of so many bytes at most; returns the wire if its bytes may be read again now, and which.
@@ -454,20 +461,20 @@ impl World {
         let (now, shown) = (self.now, self.clock_of(index));
         let wire = *self.brokers[index].wires.get(&conn)?;
         let way = self.way_out(index, conn, wire);
-        let board = self.brokers[index].board.as_mut()?;
-        let unwritten = board.unwritten(conn);
+        let connections = self.brokers[index].connections.as_mut()?;
+        let unwritten = connections.unwritten(conn);
         let unwritten = &unwritten[..most.min(unwritten.len())];
         let (taken, pieces) = self.wires[wire].write(now, way, unwritten, &mut self.rng);
         if self.wires[wire].dialler.is_none() {
             self.oracle.topics.broker_writes(wire, &unwritten[..taken]);
         }
-        board.wrote(shown, conn, taken);
+        connections.wrote(shown, conn, taken);
         self.zmq_wrote(index, wire, taken);
         self.oracle.fences.wrote(wire, taken);
         self.oracle.crossings.wrote(wire, way, taken);
-        let board = self.brokers[index].board.as_mut()?;
-        let readable = board.wants_reading(conn) && self.wires[wire].has_unread(way.back());
-        let said_all = board.said_all(conn);
+        let connections = self.brokers[index].connections.as_mut()?;
+        let readable = connections.wants_reading(conn) && self.wires[wire].has_unread(way.back());
+        let said_all = connections.said_all(conn);
         for (at, piece) in pieces {
             self.at(at, Happening::Arrive { wire, way, piece });
         }

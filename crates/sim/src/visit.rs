@@ -2,7 +2,7 @@
 //! handle at the same queue twice, register again after CLOSING, line up for a queue, change their mind about a filter.
 //! When they are gone, nothing of them is left.
 
-use turno_broker::connections::{Door, Turn};
+use turno_broker::connections::{ListenerKind, Turn};
 use turno_proto::model::{Broadcast, Closing, ClosingReason, ConnId, Cost, Delivery, Outgoing, Slots};
 use turno_proto::native::{Connect, FencedFrame, Frame, Raw, RawEvent, Register, VERSION, decode, encode, split};
 
@@ -114,14 +114,14 @@ impl World {
     }
 
     fn queues_at(&self, broker: usize) -> u64 {
-        let board = self.brokers[broker].board.as_ref().expect("I21: a broker did not come back");
-        board.engine().status().queues
+        let connections = self.brokers[broker].connections.as_ref().expect("I21: a broker did not come back");
+        connections.engine().status().queues
     }
 
     fn visitor(&mut self, broker: usize, queue: &[u8]) -> Visitor {
         let shown = self.clock_of(broker);
-        let board = self.brokers[broker].board.as_mut().expect("I21: a broker did not come back");
-        let conn = board.accept(shown, "visitor".to_owned(), Door::Native).expect("a broker with room");
+        let connections = self.brokers[broker].connections.as_mut().expect("I21: a broker did not come back");
+        let conn = connections.accept(shown, "visitor".to_owned(), ListenerKind::Native).expect("a broker with room");
         let visitor = Visitor { broker, conn };
         let connect = Connect {
             version: VERSION,
@@ -149,10 +149,10 @@ impl World {
         let mut bytes = Vec::new();
         frames.iter().for_each(|frame| encode(frame, &mut bytes));
         let shown = self.clock_of(broker);
-        if let Some(board) = &mut self.brokers[broker].board {
-            let mut turn = board.take(shown, conn, &bytes);
+        if let Some(connections) = &mut self.brokers[broker].connections {
+            let mut turn = connections.take(shown, conn, &bytes);
             while turn == Turn::Cut {
-                turn = board.go_on(shown, conn);
+                turn = connections.go_on(shown, conn);
             }
         }
         self.pump_broker(broker);
@@ -161,11 +161,11 @@ impl World {
     /// Reads all there is.
     fn heard_by(&mut self, Visitor { broker, conn }: Visitor) -> Vec<VisitorInput> {
         let shown = self.clock_of(broker);
-        let Some(board) = &mut self.brokers[broker].board else { return Vec::new() };
+        let Some(connections) = &mut self.brokers[broker].connections else { return Vec::new() };
         let mut bytes = Vec::new();
-        while !board.unwritten(conn).is_empty() {
-            bytes.extend_from_slice(board.unwritten(conn));
-            board.wrote(shown, conn, board.unwritten(conn).len());
+        while !connections.unwritten(conn).is_empty() {
+            bytes.extend_from_slice(connections.unwritten(conn));
+            connections.wrote(shown, conn, connections.unwritten(conn).len());
         }
         let (mut heard, mut used) = (Vec::new(), 0);
         while let Ok(Some(piece)) = split(&bytes[used..], usize::MAX) {
@@ -180,8 +180,8 @@ impl World {
 
     fn goes(&mut self, Visitor { broker, conn }: Visitor) {
         let shown = self.clock_of(broker);
-        if let Some(board) = &mut self.brokers[broker].board {
-            board.hang_up(shown, conn);
+        if let Some(connections) = &mut self.brokers[broker].connections {
+            connections.hang_up(shown, conn);
         }
         self.pump_broker(broker);
     }

@@ -172,12 +172,12 @@ impl World {
         let (now, index) = (self.now, self.rng.index(self.brokers.len()));
         let within_ms = self.rng.range(100, 3_000);
         let shown = self.clock_of(index);
-        let Some(board) = &mut self.brokers[index].board else { return };
-        if board.drained().is_some() {
+        let Some(connections) = &mut self.brokers[index].connections else { return };
+        if connections.drained().is_some() {
             return self.end_broker(index);
         }
         self.trace.note(now, "drain", index as u64, within_ms);
-        board.handle(shown, Input::Drain { within_ms });
+        connections.handle(shown, Input::Drain { within_ms });
         self.brokers[index].drains_until.get_or_insert_with(|| now.plus_millis(within_ms));
         self.pump_broker(index);
     }

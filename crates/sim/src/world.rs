@@ -164,7 +164,7 @@ pub(crate) struct Peer {
 #[derive(Debug)]
 pub(crate) struct Broker {
     /// `None` while it is down.
-    pub(crate) board: Option<Connections>,
+    pub(crate) connections: Option<Connections>,
     pub(crate) run: u64,
     /// Its clock since its start.
     pub(crate) clock: Clock,
@@ -185,12 +185,12 @@ impl Peer {
 impl Broker {
     /// It takes in what comes over that connection.
     pub(crate) fn hears(&self, conn: ConnId) -> bool {
-        self.board.as_ref().is_some_and(|board| board.is_heard(conn))
+        self.connections.as_ref().is_some_and(|connections| connections.is_heard(conn))
     }
 
     /// The wire of a connection that it has given up and not closed yet.
     pub(crate) fn given_up(&self, conn: ConnId) -> Option<usize> {
-        let doomed = self.board.as_ref().is_some_and(|board| !board.is_heard(conn));
+        let doomed = self.connections.as_ref().is_some_and(|connections| !connections.is_heard(conn));
         self.wires.get(&conn).copied().filter(|_| doomed)
     }
 }
@@ -262,7 +262,15 @@ impl World {
             let shelf = Shelf::some(&mut world.rng);
             let wires = BTreeMap::new();
             let clock = Clock::default();
-            world.brokers.push(Broker { board: None, run: 0, clock, shelf, wires, wakes: None, drains_until: None });
+            world.brokers.push(Broker {
+                connections: None,
+                run: 0,
+                clock,
+                shelf,
+                wires,
+                wakes: None,
+                drains_until: None,
+            });
             world.start_broker(broker);
         }
         for _ in 0..world.rng.range(1, 4) {

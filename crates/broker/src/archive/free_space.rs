@@ -1,4 +1,4 @@
-//! The archive leaves room on the disk: the store of messages needs it more.
+//! The free space that the archive leaves on the disk for the store of messages.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
-//! The archive beside the engine, on a thread of its own. It keeps and reads what tasks wrote, what they brought back and what
-//! they are given, so that a slow or full disk holds up no message. The engine's gate lets only so much wait for it.
+//! The archive thread, which keeps output, results and uploads of tasks. It stores and reads them apart from the engine,
+//! so that a slow or full disk delays no message. The engine's gate limits how many calls wait for it.
 
 mod free_space;
-mod librarian;
 mod queue;
+mod worker;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -19,24 +19,24 @@ use turno_store::archive::{Archive, Room, UploadId as StoredUpload};
 use turno_store::disk::{Disk, FsDisk, MemDisk};
 
 use self::free_space::FreeSpace;
-use self::librarian::{Answering, Librarian};
 use self::queue::Queue;
+use self::worker::{AnswerCalls, ArchiveWorker};
 use super::clock::Clock;
 use super::settings::ArchiveSettings;
 
-/// The way to the archive, and back.
+/// A handle of the archive, for calls and answers.
 #[derive(Debug)]
-pub struct Archivist(Way);
+pub struct ArchiveHandle(ArchiveBackend);
 
 #[derive(Debug)]
-enum Way {
+enum ArchiveBackend {
     /// On this thread, answering at once.
-    Here { librarian: Box<dyn Answering>, answers: VecDeque<Input> },
+    Here { worker: Box<dyn AnswerCalls>, answers: VecDeque<Input> },
     /// On a thread.
     There { queue: Arc<Queue>, thread: Option<JoinHandle<()>> },
 }
 
-impl Archivist {
+impl ArchiveHandle {
     /// An archive in memory that answers at once, without a thread.
     pub fn in_memory() -> Self {
         Self::here_on(
@@ -69,8 +69,8 @@ impl Archivist {
         D: Disk<File: Send> + 'static,
     {
         let archive = Archive::open(disk, room, now_ms, jobs, uploads)?;
-        let librarian = Box::new(Librarian::new(archive, FreeSpace::None));
-        Ok(Self(Way::Here { librarian, answers: VecDeque::new() }))
+        let worker = Box::new(ArchiveWorker::new(archive, FreeSpace::None));
+        Ok(Self(ArchiveBackend::Here { worker, answers: VecDeque::new() }))
     }
 
     /// Opens the archive in that directory, or in memory, with what the engine knows, and starts its thread.
@@ -98,14 +98,14 @@ impl Archivist {
         let (jobs, uploads) = known_to(engine);
         let archive = Archive::open(disk, room, clock.now().as_millis(), &jobs, uploads)?;
         let queue = Arc::new(Queue::default());
-        let (mut librarian, calls) = (Librarian::new(archive, floor), Arc::clone(&queue));
+        let (mut worker, calls) = (ArchiveWorker::new(archive, floor), Arc::clone(&queue));
         let thread = std::thread::Builder::new().name("turno-archive".to_owned()).spawn(move || {
             let _whole = queue::Guard::new(&calls);
             while let Some(taken) = calls.wait() {
                 let now_ms = clock.now().as_millis();
-                librarian.look_after(now_ms);
+                worker.look_after(now_ms);
                 for (ticket, call) in taken {
-                    calls.answer(ticket, librarian.answer(now_ms, call));
+                    calls.answer(ticket, worker.answer(now_ms, call));
                 }
             }
         });
@@ -113,49 +113,49 @@ impl Archivist {
             let file = "the archive".to_owned();
             OpenError::Io { doing: "start the thread of", file, source }
         })?;
-        Ok(Self(Way::There { queue, thread: Some(thread) }))
+        Ok(Self(ArchiveBackend::There { queue, thread: Some(thread) }))
     }
 
     /// Asks for something.
     pub(super) fn ask(&mut self, now: Mono, ticket: u64, call: ArchiveCall) {
         match &mut self.0 {
-            Way::Here { librarian, answers } => {
-                let answer = librarian.answer(now.as_millis(), call);
+            ArchiveBackend::Here { worker, answers } => {
+                let answer = worker.answer(now.as_millis(), call);
                 answers.extend(answer.map(|answer| Input::Archived { ticket, answer }));
             }
-            Way::There { queue, .. } => queue.ask(ticket, call),
+            ArchiveBackend::There { queue, .. } => queue.ask(ticket, call),
         }
     }
 
     /// An answer that was given at once.
     pub(super) fn answered(&mut self) -> Option<Input> {
         match &mut self.0 {
-            Way::Here { answers, .. } => answers.pop_front(),
-            Way::There { .. } => None,
+            ArchiveBackend::Here { answers, .. } => answers.pop_front(),
+            ArchiveBackend::There { .. } => None,
         }
     }
 
     /// Wakes the reader of the answers.
     pub(super) fn news(&self) -> Option<Arc<Notify>> {
         match &self.0 {
-            Way::Here { .. } => None,
-            Way::There { queue, .. } => Some(Arc::clone(&queue.news)),
+            ArchiveBackend::Here { .. } => None,
+            ArchiveBackend::There { queue, .. } => Some(Arc::clone(&queue.news)),
         }
     }
 
     /// The answers there are.
     pub(super) fn take(&mut self) -> Vec<Input> {
         match &self.0 {
-            Way::Here { .. } => Vec::new(),
-            Way::There { queue, .. } => queue.take(),
+            ArchiveBackend::Here { .. } => Vec::new(),
+            ArchiveBackend::There { queue, .. } => queue.take(),
         }
     }
 }
 
 /// All calls are done before the end.
-impl Drop for Archivist {
+impl Drop for ArchiveHandle {
     fn drop(&mut self) {
-        if let Way::There { queue, thread } = &mut self.0 {
+        if let ArchiveBackend::There { queue, thread } = &mut self.0 {
             queue.close();
             if thread.take().is_some_and(|thread| thread.join().is_err()) {
                 error!("the archive failed; see the panic in the log");

@@ -1,4 +1,4 @@
-//! Calls to the archive's thread, in order, and its answers. The engine's gate bounds what is in here.
+//! The queue of calls to the archive's thread, and its answers. The engine's gate bounds what is in here.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use turno_engine::{ArchiveCall, Input};
 use turno_proto::model::Code;
 
-use super::librarian::Answer;
+use super::worker::Answer;
 
 /// How often the thread wakes by itself, for what time does to uploads.
 const LOOK_AFTER: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Configuration files: which ones count, and what stands on which line.
+//! Configuration files: which of them apply, and their keys with line numbers.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, KEYS, Key};
 use super::origin::Origin;
-use super::value::Raw;
-use super::world::World;
+use super::value::RawValue;
+use super::world::Environment;
 use super::zmq::{self, ENDPOINT};
 use super::{Problem, nearest, unknown};
 use crate::zmq::ZmqEndpoint;
@@ -20,15 +20,15 @@ use crate::zmq::ZmqEndpoint;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A key found in a file.
-pub(super) struct Found {
+pub(super) struct FoundKey {
     pub(super) key: &'static Key,
-    pub(super) raw: Raw,
+    pub(super) raw: RawValue,
     pub(super) origin: Origin,
 }
 
 /// The files that count, in the order in which they are read: the named one, or the user's, or the machine's
 /// with its additions. A named file must exist.
-pub(super) fn find(world: &World, named: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
+pub(super) fn find(world: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
     if let Some(path) = named {
         return match is_there(path)? {
             true => Ok(vec![path.to_owned()]),
@@ -74,7 +74,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// The values that a file sets. Mistakes in it go to `problems`.
-pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> (Vec<Found>, Vec<ZmqEndpoint>) {
+pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> (Vec<FoundKey>, Vec<ZmqEndpoint>) {
     let text = match read_text(path) {
         Ok(text) => text,
         Err(problem) => {
@@ -82,7 +82,7 @@ pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> (Vec<Found>, Vec
             return (Vec::new(), Vec::new());
         }
     };
-    let mut walk = Walk { path, line_ends: line_ends(&text), found: Vec::new(), endpoints: Vec::new(), problems };
+    let mut walk = TableWalk { path, line_ends: line_ends(&text), found: Vec::new(), endpoints: Vec::new(), problems };
     match DeTable::parse(&text) {
         Ok(table) => walk.table("", table.get_ref()),
         Err(error) => {
@@ -103,15 +103,15 @@ fn read_text(path: &Path) -> Result<String, Problem> {
 }
 
 /// One pass over a file's tables.
-struct Walk<'a> {
+struct TableWalk<'a> {
     path: &'a Path,
     line_ends: Vec<usize>,
-    found: Vec<Found>,
+    found: Vec<FoundKey>,
     endpoints: Vec<ZmqEndpoint>,
     problems: &'a mut Vec<Problem>,
 }
 
-impl Walk<'_> {
+impl TableWalk<'_> {
     fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
         for (key, value) in table {
             let name = format!("{prefix}{}", key.get_ref());
@@ -120,7 +120,7 @@ impl Walk<'_> {
                 self.endpoints(&key.span(), value.get_ref());
             } else if let Some(key_known) = keys::find(&name) {
                 let origin = self.origin(&key.span());
-                self.found.push(Found { key: key_known, raw: raw(value), origin });
+                self.found.push(FoundKey { key: key_known, raw: raw(value), origin });
             } else if KEYS.iter().any(|key| key.name.starts_with(&inner)) {
                 match value.get_ref() {
                     DeValue::Table(table) => self.table(&inner, table),
@@ -173,12 +173,11 @@ fn line_ends(text: &str) -> Vec<usize> {
     text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect()
 }
 
-pub(super) fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
+pub(super) fn raw(value: &Spanned<DeValue<'_>>) -> RawValue {
     match value.get_ref() {
-        DeValue::String(text) => Raw::Text(text.to_string()),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).map_or(Raw::Other("a number too large"), Raw::Integer)
-        }
+        DeValue::String(text) => RawValue::Text(text.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or(RawValue::Other("a number too large"), RawValue::Integer),
         DeValue::Array(items) => items
             .iter()
             .map(|item| match item.get_ref() {
@@ -186,10 +185,10 @@ pub(super) fn raw(value: &Spanned<DeValue<'_>>) -> Raw {
                 _ => None,
             })
             .collect::<Option<Vec<String>>>()
-            .map_or(Raw::Other("a list of mixed types"), Raw::List),
-        DeValue::Float(_) => Raw::Other("a fraction"),
-        DeValue::Boolean(on) => Raw::Switch(*on),
-        DeValue::Datetime(_) => Raw::Other("a date"),
-        DeValue::Table(_) => Raw::Other("a table"),
+            .map_or(RawValue::Other("a list of mixed types"), RawValue::List),
+        DeValue::Float(_) => RawValue::Other("a fraction"),
+        DeValue::Boolean(on) => RawValue::Switch(*on),
+        DeValue::Datetime(_) => RawValue::Other("a date"),
+        DeValue::Table(_) => RawValue::Other("a table"),
     }
 }

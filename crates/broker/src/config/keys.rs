@@ -1,4 +1,4 @@
-//! The table of keys: everything that can be set.
+//! The table of configuration keys.
 
 use turno_proto::model::limits;
 

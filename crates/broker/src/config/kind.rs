@@ -1,4 +1,4 @@
-//! The kinds of values that keys take, and how they are read.
+//! The kinds of configuration values, with their parsers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use turno_proto::model::{QueueName, limits, units};
 use turno_proto::native::Secret;
 
 use super::ring::{Next, is_host};
-use super::value::{Raw, Value};
+use super::value::{RawValue, Value};
 
 /// The sort of a key's value. Ranges include both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,18 +69,18 @@ pub enum ValueKind {
 
 impl ValueKind {
     /// Reads a value; the error says what is expected.
-    pub fn read(self, raw: &Raw) -> Result<Value, String> {
+    pub fn read(self, raw: &RawValue) -> Result<Value, String> {
         self.parse(raw).ok_or_else(|| self.expected())
     }
 
-    fn parse(self, raw: &Raw) -> Option<Value> {
+    fn parse(self, raw: &RawValue) -> Option<Value> {
         match (self, raw) {
             (Self::Listen | Self::Urls | Self::Names, raw) => self.parse_list(&items(raw)?),
-            (Self::Size { .. }, Raw::Integer(number)) => self.size(u64::try_from(*number).ok()?),
-            (Self::Sid, Raw::Integer(number)) => sid(u64::try_from(*number).ok()?),
-            (Self::Switch, Raw::Switch(on)) => Some(Value::Switch(*on)),
-            (Self::Count { .. }, Raw::Integer(number)) => self.count(u64::try_from(*number).ok()?),
-            (_, Raw::Text(text)) => self.parse_text(text),
+            (Self::Size { .. }, RawValue::Integer(number)) => self.size(u64::try_from(*number).ok()?),
+            (Self::Sid, RawValue::Integer(number)) => sid(u64::try_from(*number).ok()?),
+            (Self::Switch, RawValue::Switch(on)) => Some(Value::Switch(*on)),
+            (Self::Count { .. }, RawValue::Integer(number)) => self.count(u64::try_from(*number).ok()?),
+            (_, RawValue::Text(text)) => self.parse_text(text),
             _ => None,
         }
     }
@@ -92,7 +92,7 @@ impl ValueKind {
             Self::Queue => text.parse::<QueueName>().ok().map(|name| Value::Text(name.as_str().to_owned())),
             Self::Path if text.is_empty() => None,
             Self::Path => Some(Value::Path(PathBuf::from(text))),
-            Self::Listen | Self::Urls | Self::Names => self.parse_list(&items(&Raw::Text(text.to_owned()))?),
+            Self::Listen | Self::Urls | Self::Names => self.parse_list(&items(&RawValue::Text(text.to_owned()))?),
             Self::Address => parse_listen(text).map(|address| Value::Listen(vec![address])),
             Self::Switch => text.parse().ok().map(Value::Switch),
             Self::Sid if text == "auto" => Some(Value::Text(text.to_owned())),
@@ -205,11 +205,13 @@ fn is_url(text: &str) -> bool {
     }
 }
 
-fn items(raw: &Raw) -> Option<Vec<String>> {
+fn items(raw: &RawValue) -> Option<Vec<String>> {
     let list: Vec<String> = match raw {
-        Raw::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
-        Raw::List(items) => items.iter().flat_map(|item| item.split(',')).map(|item| item.trim().to_owned()).collect(),
-        Raw::Integer(_) | Raw::Switch(_) | Raw::Other(_) => return None,
+        RawValue::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
+        RawValue::List(items) => {
+            items.iter().flat_map(|item| item.split(',')).map(|item| item.trim().to_owned()).collect()
+        }
+        RawValue::Integer(_) | RawValue::Switch(_) | RawValue::Other(_) => return None,
     };
     (!list.iter().any(String::is_empty)).then_some(list)
 }
@@ -218,8 +220,8 @@ fn items(raw: &Raw) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Raw {
-        Raw::Text(text.to_owned())
+    fn text(text: &str) -> RawValue {
+        RawValue::Text(text.to_owned())
     }
 
     #[test]
@@ -230,15 +232,15 @@ mod tests {
         let word = ValueKind::Choice(&["lru", "fill"]);
         let table = [
             (size, text("64KiB"), Some(Value::Size(65_536))),
-            (size, Raw::Integer(4096), Some(Value::Size(4096))),
+            (size, RawValue::Integer(4096), Some(Value::Size(4096))),
             (size, text("1KiB"), None),
-            (size, Raw::Integer(-1), None),
+            (size, RawValue::Integer(-1), None),
             (count, text("1_0"), Some(Value::Count(10))),
-            (count, Raw::Integer(101), None),
+            (count, RawValue::Integer(101), None),
             (count, text("ten"), None),
             (duration, text("5s"), Some(Value::Duration(Duration::from_secs(5)))),
             (duration, text("100ms"), None),
-            (duration, Raw::Integer(5), None),
+            (duration, RawValue::Integer(5), None),
             (ValueKind::OptionalDuration, text("none"), Some(Value::None)),
             (ValueKind::OptionalDuration, text("2m"), Some(Value::Duration(Duration::from_secs(120)))),
             (ValueKind::OptionalDuration, text("0"), None),
@@ -257,15 +259,15 @@ mod tests {
             (ValueKind::Names, text("rb-1,"), None),
             (ValueKind::Secret, text("sixteen bytes ok"), Secret::new(b"sixteen bytes ok").map(Value::Secret)),
             (ValueKind::Secret, text("too short"), None),
-            (ValueKind::Secret, Raw::Integer(1_234_567_890_123_456), None),
-            (ValueKind::Text, Raw::Other("a table"), None),
-            (ValueKind::Text, Raw::Switch(true), None),
-            (ValueKind::Switch, Raw::Switch(true), Some(Value::Switch(true))),
+            (ValueKind::Secret, RawValue::Integer(1_234_567_890_123_456), None),
+            (ValueKind::Text, RawValue::Other("a table"), None),
+            (ValueKind::Text, RawValue::Switch(true), None),
+            (ValueKind::Switch, RawValue::Switch(true), Some(Value::Switch(true))),
             (ValueKind::Switch, text("false"), Some(Value::Switch(false))),
             (ValueKind::Switch, text("yes"), None),
             (ValueKind::Sid, text("3"), Some(Value::Count(3))),
-            (ValueKind::Sid, Raw::Integer(65_535), Some(Value::Count(65_535))),
-            (ValueKind::Sid, Raw::Integer(65_536), None),
+            (ValueKind::Sid, RawValue::Integer(65_535), Some(Value::Count(65_535))),
+            (ValueKind::Sid, RawValue::Integer(65_536), None),
             (ValueKind::Sid, text("auto"), Some(Value::Text("auto".to_owned()))),
             (ValueKind::Sid, text("next"), None),
             (ValueKind::Member, text("3@rb-1"), Some(Value::Text("3@rb-1:8003".to_owned()))),

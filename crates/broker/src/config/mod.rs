@@ -1,7 +1,7 @@
 //! Configuration from file, environment and flags, checked once and turned into one set of settings.
 //!
 //! [`KEYS`] is the only list of what can be set: parsing, `turno config show` and the documents follow it.
-//! Nothing here starts anything or talks to anyone; the machine is looked at through [`World`].
+//! Nothing here starts a thread or opens a connection; facts of the machine come from [`Environment`].
 
 mod file;
 mod keys;
@@ -20,8 +20,8 @@ pub use nearest::nearest;
 pub use origin::Origin;
 pub use ring::{Next, RingKeys, SidWanted, usual_port};
 pub use settings::{AllSettings, LogFormat};
-pub use value::{Raw, Value};
-pub use world::World;
+pub use value::{RawValue, Value};
+pub use world::Environment;
 
 use std::fmt;
 use std::io;
@@ -59,7 +59,7 @@ pub struct Flag {
     /// The key it sets.
     pub key: &'static str,
     /// The text as it was typed.
-    pub raw: Raw,
+    pub raw: RawValue,
 }
 
 /// One thing wrong with the configuration.
@@ -102,7 +102,7 @@ impl fmt::Display for Problem {
 impl Config {
     /// Reads everything: flag beats environment beats file beats default. `named` is the file the user asked
     /// for; it must exist. All problems are reported, not only the first.
-    pub fn load(world: &World, named: Option<&Path>, flags: &[Flag]) -> Result<Self, Vec<Problem>> {
+    pub fn load(world: &Environment, named: Option<&Path>, flags: &[Flag]) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let files = file::find(world, named).unwrap_or_else(|problem| {
             problems.push(problem);
@@ -164,7 +164,7 @@ impl Config {
         &self.settings[place].value
     }
 
-    fn put(&mut self, key: &'static Key, raw: &Raw, origin: Origin, problems: &mut Vec<Problem>) {
+    fn put(&mut self, key: &'static Key, raw: &RawValue, origin: Origin, problems: &mut Vec<Problem>) {
         match key.kind.read(raw) {
             Ok(value) => {
                 if let Some(setting) = self.settings.iter_mut().find(|setting| setting.key.name == key.name) {
@@ -185,14 +185,14 @@ impl Config {
 
     /// Variables that no key is named like are somebody else's (`TURNO_QUEUE` is set for the programs that
     /// `work` starts), unless they hold the double underscore that only keys have.
-    fn put_environment(&mut self, world: &World, problems: &mut Vec<Problem>) {
+    fn put_environment(&mut self, world: &Environment, problems: &mut Vec<Problem>) {
         for (variable, text) in world.variables() {
             if text.is_empty() {
                 continue;
             }
             let origin = Origin::Environment(variable.clone());
             match KEYS.iter().find(|key| key.variable() == *variable) {
-                Some(key) => self.put(key, &Raw::Text(text.clone()), origin, problems),
+                Some(key) => self.put(key, &RawValue::Text(text.clone()), origin, problems),
                 None if variable.contains("__") => {
                     let names: Vec<String> = KEYS.iter().map(Key::variable).collect();
                     let near = nearest(variable, names.iter().map(String::as_str));

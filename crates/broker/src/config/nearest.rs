@@ -1,4 +1,4 @@
-//! "Did you mean": the known word that is nearest to what was typed.
+//! "Did you mean": the known word nearest to a mistyped one.
 
 /// The nearest of `known`, if one is near enough to be what was meant.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

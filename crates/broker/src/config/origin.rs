@@ -1,4 +1,4 @@
-//! Where a value comes from.
+//! The origin of a configuration value: default, file, variable or flag.
 
 use std::fmt;
 use std::path::PathBuf;

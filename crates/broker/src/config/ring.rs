@@ -1,4 +1,4 @@
-//! A broker's place in a ring, as it is set: its sid, the member to join at, and what follows from a sid.
+//! Ring settings: sid, the member to join at, and the defaults that follow from the sid.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,7 +10,7 @@ use turno_proto::model::ring::Sid;
 use turno_proto::native::Secret;
 
 use super::value::Value;
-use super::{Config, Origin, World};
+use super::{Config, Environment, Origin};
 
 /// Added to a sid: where members listen for each other.
 const RING_BASE: u16 = 8_000;
@@ -163,7 +163,7 @@ fn wanted(config: &Config) -> Option<SidWanted> {
 impl Config {
     /// Several brokers of one ring may be on one machine, so what nobody set follows from the sid: a name, a directory and
     /// ports of its own (S3.47).
-    pub(super) fn follow_sid(&mut self, world: &World) {
+    pub(super) fn follow_sid(&mut self, world: &Environment) {
         let Some(SidWanted::Number(sid)) = wanted(self) else { return };
         let data = world.data_dir.as_ref().map(|dir| Value::Path(dir.join(format!("turno-{sid}"))));
         self.put_for_sid("name", Some(Value::Text(format!("{}-{sid}", world.host))), sid);

@@ -1,4 +1,4 @@
-//! The configuration with its types: what the rest of the program asks for.
+//! The typed configuration that other modules read.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -6,13 +6,13 @@ use super::*;
 
 struct Home {
     dir: tempfile::TempDir,
-    world: World,
+    world: Environment,
 }
 
 impl Home {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let world = World {
+        let world = Environment {
             environment: Default::default(),
             config_dir: Some(dir.path().join("config")),
             data_dir: Some(dir.path().join("share")),
@@ -52,7 +52,7 @@ fn shown(config: &Config, name: &str) -> (String, String) {
 }
 
 fn flag(key: &'static str, text: &str) -> Flag {
-    Flag { flag: "--flag", key, raw: Raw::Text(text.to_owned()) }
+    Flag { flag: "--flag", key, raw: RawValue::Text(text.to_owned()) }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A value, as it was written and as it is meant.
+//! Configuration values: raw and checked.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use turno_proto::native::Secret;
 
 /// A raw value of a file, a variable or a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Raw {
+pub enum RawValue {
     /// Text. Where a list is wanted, its items are separated by commas.
     Text(String),
     /// A whole number; only files have them.
@@ -23,7 +23,7 @@ pub enum Raw {
     Other(&'static str),
 }
 
-impl fmt::Display for Raw {
+impl fmt::Display for RawValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "{text:?}"),

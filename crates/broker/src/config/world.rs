@@ -1,4 +1,4 @@
-//! Facts of the machine that the configuration depends on, gathered in one place so that tests can make their own.
+//! The environment of the configuration: facts of the machine, which tests can replace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 
 use super::keys::{Key, Preset};
-use super::value::{Raw, Value};
+use super::value::{RawValue, Value};
 
 /// Memory assumed when the machine does not tell.
 const MEMORY_UNKNOWN: u64 = 8 << 30;
 
 /// The surroundings of one command.
 #[derive(Clone, Debug, Default)]
-pub struct World {
+pub struct Environment {
     /// Environment variables that begin with `TURNO_`.
     pub environment: BTreeMap<String, String>,
     /// The user's configuration directory, `turno` not included.
@@ -29,7 +29,7 @@ pub struct World {
     pub memory: u64,
 }
 
-impl World {
+impl Environment {
     /// The facts of this machine.
     pub fn here() -> Self {
         let dirs = etcetera::base_strategy::Xdg::new().ok();
@@ -56,7 +56,7 @@ impl World {
     /// A key's built-in value; the error says what is missing.
     pub fn default_of(&self, key: &Key) -> Result<Value, String> {
         match key.default {
-            Preset::Text(text) => key.kind.read(&Raw::Text(text.to_owned())),
+            Preset::Text(text) => key.kind.read(&RawValue::Text(text.to_owned())),
             Preset::Empty => Ok(Value::List(Vec::new())),
             Preset::Nothing => Ok(Value::None),
             Preset::HostName => Ok(Value::Text(self.host.clone())),

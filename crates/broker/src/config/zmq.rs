@@ -1,4 +1,4 @@
-//! `[[zmq.endpoint]]`: places where ZeroMQ programs connect, beside the one of `listen.zmq`.
+//! `[[zmq.endpoint]]`: endpoints for ZeroMQ programs besides the one of `listen.zmq`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::file::raw;
 use super::kind::ValueKind;
 use super::nearest::nearest;
 use super::ring::is_host;
-use super::value::{Raw, Value};
+use super::value::{RawValue, Value};
 use super::{Config, Problem};
 use crate::zmq::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};
 
@@ -70,7 +70,7 @@ impl<'a, 'b> Table<'a, 'b> {
     }
 
     /// A value, read by `read`. The error says what is expected.
-    fn read<T>(&mut self, name: &str, read: impl FnOnce(&Raw) -> Result<T, String>) -> Option<T> {
+    fn read<T>(&mut self, name: &str, read: impl FnOnce(&RawValue) -> Result<T, String>) -> Option<T> {
         let (span, value) = self.get(name)?;
         let raw = raw(value);
         match read(&raw) {
@@ -112,7 +112,7 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
     }
     let place = place(&mut table);
     let topic = table.read("topic", |raw| match raw {
-        Raw::Text(text) if format!("{text}x").parse::<Topic>().is_ok() => Ok(text.clone()),
+        RawValue::Text(text) if format!("{text}x").parse::<Topic>().is_ok() => Ok(text.clone()),
         _ => Err("the beginning of a topic, such as \"plant-1.\"".to_owned()),
     });
     let queue = table.text("queue", ValueKind::Queue).unwrap_or_else(|| "zmq".to_owned());
@@ -148,11 +148,11 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
 /// Reads the address of an endpoint.
 fn place(table: &mut Table<'_, '_>) -> Option<ZmqPlace> {
     let listen: Option<ZmqAddress> = table.read("listen", |raw| match raw {
-        Raw::Text(text) => text.parse().map_err(str::to_owned),
+        RawValue::Text(text) => text.parse().map_err(str::to_owned),
         _ => Err(ZmqAddress::EXPECTED.to_owned()),
     });
     let connect = table.read("connect", |raw| match raw {
-        Raw::Text(text) if is_target(text) => Ok(text.clone()),
+        RawValue::Text(text) if is_target(text) => Ok(text.clone()),
         _ => Err("an address like \"tcp://HOST:PORT\" or \"ipc:///PATH\"".to_owned()),
     });
     let socket = table.text("socket", ValueKind::Choice(SOCKETS));
@@ -262,7 +262,7 @@ fn is_password(text: &str) -> bool {
 /// The user name of the broker.
 fn user(table: &mut Table<'_, '_>) -> Option<String> {
     let user = table.read("user", |raw| match raw {
-        Raw::Text(text) if text.len() <= PLAIN_BYTES_MAX => Ok(text.clone()),
+        RawValue::Text(text) if text.len() <= PLAIN_BYTES_MAX => Ok(text.clone()),
         _ => Err(format!("a name of at most {PLAIN_BYTES_MAX} bytes")),
     });
     if table.get("user").is_none() {
@@ -312,7 +312,7 @@ fn secret(table: &mut Table<'_, '_>, [direct, in_file]: [&str; 2], mechanism: &s
 /// The key of the program that the broker connects to.
 fn server_key(table: &mut Table<'_, '_>) -> Option<PublicKey> {
     let key = table.read("server-key", |raw| match raw {
-        Raw::Text(text) => text.parse().map_err(|_| "a public key of 40 characters".to_owned()),
+        RawValue::Text(text) => text.parse().map_err(|_| "a public key of 40 characters".to_owned()),
         _ => Err("a public key of 40 characters".to_owned()),
     });
     if table.get("server-key").is_none() {
@@ -326,8 +326,8 @@ fn client_keys(table: &mut Table<'_, '_>) -> Option<Option<Vec<PublicKey>>> {
     let keys = table.read("client-keys", |raw| {
         let expected = || "public keys of 40 characters, or \"any\"".to_owned();
         match raw {
-            Raw::Text(text) if text == "any" => Ok(None),
-            Raw::List(keys) if !keys.is_empty() => {
+            RawValue::Text(text) if text == "any" => Ok(None),
+            RawValue::List(keys) if !keys.is_empty() => {
                 let keys = keys.iter().map(|key| key.parse().map_err(|_| expected()));
                 keys.collect::<Result<Vec<PublicKey>, String>>().map(Some)
             }

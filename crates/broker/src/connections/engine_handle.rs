@@ -1,4 +1,4 @@
-//! Where the inputs of a connection table go: to the engine beside it, or into a batch on its way to the engine's thread.
+//! The engine handle: it passes inputs to the local engine or to a batch for the engine's thread.
 
 use rustix::fs::statvfs;
 use tracing::{error, warn};
@@ -12,10 +12,10 @@ use turno_proto::model::view::DiskView;
 use turno_proto::model::{ConnId, Mono};
 
 use super::ring::{RingReport, log_news};
-use crate::archive::Archivist;
-use crate::keeper::{Keep, Keeper};
-use crate::memory::Meter;
+use crate::archive::ArchiveHandle;
+use crate::memory::MemoryMeter;
 use crate::operator_log::OperatorLog;
+use crate::storage::{DiskStorage, Storage};
 
 /// Takes inputs.
 pub trait EngineHandle {
@@ -23,7 +23,7 @@ pub trait EngineHandle {
     fn put(&mut self, now: Mono, input: Input, peers: &mut impl PeerSink);
 
     /// The engine, if it is here, hears how much connections hold, and tells what it holds itself.
-    fn share_memory(&mut self, _meter: &Meter) {}
+    fn share_memory(&mut self, _meter: &MemoryMeter) {}
 
     /// How many filters were looked at for events since the last call, if the engine is here.
     fn take_matches(&mut self) -> u32 {
@@ -37,25 +37,25 @@ pub trait EngineHandle {
     }
 }
 
-/// The engine, the keeper of what must outlive it, and the archive.
+/// The engine, its durable storage, and the archive.
 #[derive(Debug)]
-pub struct LocalEngine<K = Option<Keeper>> {
+pub struct LocalEngine<K = Option<DiskStorage>> {
     pub(crate) engine: Engine,
-    pub(crate) keeper: K,
-    pub(crate) archivist: Archivist,
+    pub(crate) storage: K,
+    pub(crate) archive: ArchiveHandle,
     /// Entries for the log.
     operator_log: OperatorLog,
-    told: Told,
+    told: HostNews,
 }
 
 /// News that the engine has for the host of the broker.
 #[derive(Debug, Default)]
-struct Told {
+struct HostNews {
     drained: Option<Drained>,
     ring: Vec<RingReport>,
 }
 
-impl Told {
+impl HostNews {
     fn note(&mut self, effect: HostEffect) {
         match effect {
             HostEffect::Report(report) => log(&report),
@@ -72,8 +72,8 @@ impl Told {
 
 impl<K> LocalEngine<K> {
     /// An engine with what is beside it.
-    pub fn new(engine: Engine, keeper: K, archivist: Archivist) -> Self {
-        Self { engine, keeper, archivist, operator_log: OperatorLog::default(), told: Told::default() }
+    pub fn new(engine: Engine, storage: K, archive: ArchiveHandle) -> Self {
+        Self { engine, storage, archive, operator_log: OperatorLog::default(), told: HostNews::default() }
     }
 
     /// Logs what has changed since the last look.
@@ -97,21 +97,21 @@ impl<K> LocalEngine<K> {
     }
 }
 
-impl<K: Keep> EngineHandle for LocalEngine<K> {
+impl<K: Storage> EngineHandle for LocalEngine<K> {
     fn put(&mut self, now: Mono, input: Input, peers: &mut impl PeerSink) {
-        let Self { engine, keeper, archivist, operator_log, told } = self;
+        let Self { engine, storage, archive, operator_log, told } = self;
         operator_log.disk(&input);
         let worker = OperatorLog::worker_before(engine, &input);
-        engine.handle(now, input, &mut Addressees { peers, keeper, archivist, operator_log, told, now });
-        while let Some(answered) = archivist.answered() {
-            engine.handle(now, answered, &mut Addressees { peers, keeper, archivist, operator_log, told, now });
+        engine.handle(now, input, &mut Addressees { peers, storage, archive, operator_log, told, now });
+        while let Some(answered) = archive.answered() {
+            engine.handle(now, answered, &mut Addressees { peers, storage, archive, operator_log, told, now });
         }
         if let Some((conn, before)) = worker {
             operator_log.worker_after(engine, conn, before);
         }
     }
 
-    fn share_memory(&mut self, meter: &Meter) {
+    fn share_memory(&mut self, meter: &MemoryMeter) {
         meter.set_engine(self.engine.memory());
         self.engine.set_buffers(meter.buffers());
     }
@@ -121,18 +121,18 @@ impl<K: Keep> EngineHandle for LocalEngine<K> {
     }
 
     fn pass(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'_>, peers: &mut impl PeerSink) {
-        let Self { engine, keeper, archivist, operator_log, told } = self;
-        engine.pass(now, conn, publication, &mut Addressees { peers, keeper, archivist, operator_log, told, now });
+        let Self { engine, storage, archive, operator_log, told } = self;
+        engine.pass(now, conn, publication, &mut Addressees { peers, storage, archive, operator_log, told, now });
     }
 }
 
 /// Each effect goes to its addressee.
 struct Addressees<'a, P, K> {
     peers: &'a mut P,
-    keeper: &'a mut K,
-    archivist: &'a mut Archivist,
+    storage: &'a mut K,
+    archive: &'a mut ArchiveHandle,
     operator_log: &'a mut OperatorLog,
-    told: &'a mut Told,
+    told: &'a mut HostNews,
     now: Mono,
 }
 
@@ -162,20 +162,20 @@ impl<P: PeerSink, K> PeerSink for Addressees<'_, P, K> {
     }
 }
 
-impl<P: PeerSink, K: Keep> Sink for Addressees<'_, P, K> {
+impl<P: PeerSink, K: Storage> Sink for Addressees<'_, P, K> {
     fn put(&mut self, put: Put<'_>) {
-        self.keeper.put(&put);
+        self.storage.put(&put);
     }
 
     fn disk(&mut self, effect: DiskEffect) {
         match effect {
-            DiskEffect::Persist { group, op } => self.keeper.keep(group, &op),
-            DiskEffect::Load { serial } => self.keeper.load(serial),
+            DiskEffect::Persist { group, op } => self.storage.keep(group, &op),
+            DiskEffect::Load { serial } => self.storage.load(serial),
         }
     }
 
     fn archive(&mut self, ArchiveEffect { ticket, call }: ArchiveEffect) {
-        self.archivist.ask(self.now, ticket, *call);
+        self.archive.ask(self.now, ticket, *call);
     }
 
     fn host(&mut self, effect: HostEffect) {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn reports_are_kept_until_they_are_taken() {
         let engine = Engine::new(Settings::default(), Mono::ZERO);
-        let mut engine_handle: LocalEngine = LocalEngine::new(engine, None, Archivist::in_memory());
+        let mut engine_handle: LocalEngine = LocalEngine::new(engine, None, ArchiveHandle::in_memory());
         let state = RingNews::State { from: RingState::Joining, to: RingState::Member, why: "caught up" };
         let effects = [
             RingHostEffect::Tell(state),

@@ -1,5 +1,6 @@
-//! Events on their way to those who listen: encoded once, copied to each. Who takes them slowly has them wait apart from
-//! the rest, so that answers are not held up behind them; when too many wait, the oldest go, and the peer is told where.
+//! Events on their way to subscribers: encoded once, then copied to each connection. Who takes them slowly has them
+//! wait apart from the rest, so that answers are not held up behind them; when too many wait, the oldest go, and the
+//! peer is told where.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use turno_proto::model::ConnId;
 use turno_proto::model::limits::{EVENT_ROOM_BYTES, EVENTS_WAITING_BYTES_MAX, MESSAGE_OVERHEAD_BYTES};
 use turno_proto::native::{Frame, Raw, RawEvent as EventFrame, encode};
 
-use super::lines::{Line, Lines, Talk};
-use crate::memory::Meter;
+use super::table::{Connection, ConnectionTable, PeerProtocol};
+use crate::memory::MemoryMeter;
 
 /// How much of events a connection may leave unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl WaitingEvents {
 
     /// Takes what fits into so many bytes of room, at least one. `tells`: where some are missing the peer is told so. The
     /// bytes of the longest.
-    fn pour(&mut self, room: usize, tells: bool, talk: &mut Talk, out: &mut Vec<u8>) -> usize {
+    fn pour(&mut self, room: usize, tells: bool, protocol: &mut PeerProtocol, out: &mut Vec<u8>) -> usize {
         let (start, mut longest) = (out.len(), 0);
         if self.missed > 0 && tells {
             encode(&Frame::EventsDropped { count: std::mem::take(&mut self.missed) }, out);
@@ -87,7 +88,7 @@ impl WaitingEvents {
             && (out.len() == start || out.len() - start + next.len() <= room)
         {
             let before = out.len();
-            talk.add_event(next, out);
+            protocol.add_event(next, out);
             longest = longest.max(out.len() - before);
             self.bytes -= bytes_of(next.len());
             self.frames.pop_front();
@@ -107,12 +108,12 @@ impl<'a> EventBytes<'a> {
         Self { bytes, shared: None }
     }
 
-    fn share(&mut self, meter: &Arc<Meter>) -> Bytes {
-        self.shared.get_or_insert_with(|| Meter::share(meter, self.bytes)).clone()
+    fn share(&mut self, meter: &Arc<MemoryMeter>) -> Bytes {
+        self.shared.get_or_insert_with(|| MemoryMeter::share(meter, self.bytes)).clone()
     }
 }
 
-impl Line {
+impl Connection {
     /// The peer is told of events that it missed, though none waits: there was no memory for them.
     fn tell_missed(&mut self) {
         let tells = self.tells_missed();
@@ -127,7 +128,7 @@ impl Line {
     /// Another broker has subscribers of its own, and cannot know which of them would have got what is missing; a ZeroMQ peer has no
     /// place for it.
     const fn tells_missed(&self) -> bool {
-        !matches!(self.talk, Talk::Link(_) | Talk::Zmtp(_))
+        !matches!(self.protocol, PeerProtocol::Link(_) | PeerProtocol::Zmtp(_))
     }
 
     /// Puts events that wait among what is to be written, once there is room for a good part of them. True if it did.
@@ -138,7 +139,7 @@ impl Line {
         if room < limits.room / 2 {
             return false;
         }
-        let longest = waiting.pour(room, tells, &mut self.talk, &mut self.out);
+        let longest = waiting.pour(room, tells, &mut self.protocol, &mut self.out);
         self.longest = self.longest.max(longest);
         if waiting.frames.is_empty() && waiting.untold == 0 && waiting.missed == 0 {
             self.events = None;
@@ -147,7 +148,7 @@ impl Line {
     }
 }
 
-impl Lines {
+impl ConnectionTable {
     /// An event for all of these connections, as far as they are here.
     pub(super) fn spread(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         let mut bytes = std::mem::take(&mut self.event);
@@ -190,20 +191,20 @@ impl Lines {
     pub(super) fn add_event(&mut self, Listener { conn, or_close }: Listener, frame: &mut EventBytes<'_>) {
         let limits = self.event_limits;
         // Events are what goes first when there is no memory; who would rather be closed is.
-        let lacks = |meter: &Meter| !meter.has_spare_room(frame.bytes.len() as u64);
+        let lacks = |meter: &MemoryMeter| !meter.has_spare_room(frame.bytes.len() as u64);
         let has_room = !lacks(self.account.meter());
-        let Some(line) = self.with_room(conn) else { return };
-        let waits = line.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
-        if !waits && line.waiting() < limits.room && has_room {
-            line.tell_missed();
-            let before = line.out.len();
-            line.talk.add_event(frame.bytes, &mut line.out);
-            line.stretch(before);
+        let Some(connection) = self.with_room(conn) else { return };
+        let waits = connection.events.as_ref().is_some_and(|waiting| !waiting.frames.is_empty());
+        if !waits && connection.waiting() < limits.room && has_room {
+            connection.tell_missed();
+            let before = connection.out.len();
+            connection.protocol.add_event(frame.bytes, &mut connection.out);
+            connection.stretch(before);
             return self.count_out(conn);
         }
         let meter = Arc::clone(self.account.meter());
-        let Some(line) = self.get_mut(conn) else { return };
-        let waiting = line.events.get_or_insert_default();
+        let Some(connection) = self.get_mut(conn) else { return };
+        let waiting = connection.events.get_or_insert_default();
         if or_close && (waiting.is_full(frame.bytes.len(), limits) || lacks(&meter)) {
             // Once is enough, however many more come before it is closed.
             if self.overrun.last() != Some(&conn) {
@@ -240,33 +241,33 @@ mod tests {
     use turno_proto::model::{Limits, Mono, Topic};
     use turno_proto::native::{decode, split};
 
-    use super::super::lines::{Door, Seat};
+    use super::super::table::{ListenerKind, NumberAllocation};
     use super::*;
 
-    fn lines() -> (Lines, ConnId) {
-        let mut lines = Lines::new(&Limits::default(), Seat::default());
-        let conn = lines.insert(Mono::ZERO, "peer".to_owned(), Door::Native);
-        (lines, conn)
+    fn table() -> (ConnectionTable, ConnId) {
+        let mut table = ConnectionTable::new(&Limits::default(), NumberAllocation::default());
+        let conn = table.insert(Mono::ZERO, "peer".to_owned(), ListenerKind::Native);
+        (table, conn)
     }
 
-    fn publish(lines: &mut Lines, conn: ConnId, or_close: bool, number: u32, bytes: usize) {
+    fn publish(table: &mut ConnectionTable, conn: ConnId, or_close: bool, number: u32, bytes: usize) {
         let mut body = vec![0; bytes];
         body[..4].copy_from_slice(&number.to_le_bytes());
         let topic = "a.b".parse::<Topic>().unwrap();
-        lines.spread(EventRef::passing(&topic, false, &body), &[Listener { conn, or_close }]);
+        table.spread(EventRef::passing(&topic, false, &body), &[Listener { conn, or_close }]);
     }
 
     /// The frames that the peer reads: numbers of events, and how many are missing where.
-    fn read(lines: &mut Lines, conn: ConnId) -> Vec<Result<u32, u32>> {
+    fn read(table: &mut ConnectionTable, conn: ConnId) -> Vec<Result<u32, u32>> {
         let mut told = Vec::new();
         loop {
-            let line = lines.get_mut(conn).unwrap();
-            let mut bytes = line.unwritten().to_vec();
+            let connection = table.get_mut(conn).unwrap();
+            let mut bytes = connection.unwritten().to_vec();
             if bytes.is_empty() {
                 return told;
             }
-            line.wrote(bytes.len());
-            line.refill(EventLimits::default());
+            connection.wrote(bytes.len());
+            connection.refill(EventLimits::default());
             while let Some(piece) = split(&bytes, usize::MAX).unwrap() {
                 told.push(match decode(&piece.header, piece.rest).unwrap() {
                     Frame::Event(event) => Ok(u32::from_le_bytes(event.payload.bytes[..4].try_into().unwrap())),
@@ -281,28 +282,28 @@ mod tests {
 
     #[test]
     fn who_reads_gets_every_event_in_order() {
-        let (mut lines, conn) = lines();
+        let (mut table, conn) = table();
         for round in 0..3 {
             for number in 0..10 {
-                publish(&mut lines, conn, false, round * 10 + number, 100_000);
+                publish(&mut table, conn, false, round * 10 + number, 100_000);
             }
             let expected: Vec<_> = (0..10).map(|number| Ok(round * 10 + number)).collect();
-            assert_eq!(read(&mut lines, conn), expected);
+            assert_eq!(read(&mut table, conn), expected);
         }
-        assert!(lines.get(conn).unwrap().events.is_none(), "nothing is kept");
-        assert_eq!(lines.take_dropped(), []);
+        assert!(table.get(conn).unwrap().events.is_none(), "nothing is kept");
+        assert_eq!(table.take_dropped(), []);
     }
 
     /// The oldest of what waits goes; where it stood the peer is told how many are missing, and the engine hears of it
     /// once.
     #[test]
     fn who_reads_too_slowly_misses_the_oldest_and_is_told() {
-        let (mut lines, conn) = lines();
+        let (mut table, conn) = table();
         let size = 100_000;
         for number in 0..200 {
-            publish(&mut lines, conn, false, number, size);
+            publish(&mut table, conn, false, number, size);
         }
-        let told = read(&mut lines, conn);
+        let told = read(&mut table, conn);
         let missed = told.iter().find_map(|told| told.err()).expect("some are missing");
         let numbers: Vec<u32> = told.iter().filter_map(|told| told.ok()).collect();
         assert_eq!(numbers.len() as u32 + missed, 200);
@@ -312,26 +313,26 @@ mod tests {
             (told[gap - 1].unwrap() + missed + 1, told.iter().filter(|told| told.is_err()).count()),
             (told[gap + 1].unwrap(), 1)
         );
-        assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
-        assert_eq!(lines.take_dropped(), []);
+        assert_eq!(table.take_dropped(), [(conn, u64::from(missed))]);
+        assert_eq!(table.take_dropped(), []);
         // The next time only of those since.
-        (0..200).for_each(|number| publish(&mut lines, conn, false, number, size));
-        assert_eq!(lines.take_dropped(), [(conn, u64::from(missed))]);
+        (0..200).for_each(|number| publish(&mut table, conn, false, number, size));
+        assert_eq!(table.take_dropped(), [(conn, u64::from(missed))]);
     }
 
     /// Events that wait come among what is to be written only as far as there is room: an answer does not wait behind all of them.
     #[test]
     fn what_waits_is_poured_as_far_as_there_is_room() {
-        let (mut lines, conn) = lines();
+        let (mut table, conn) = table();
         for number in 0..60 {
-            publish(&mut lines, conn, false, number, 100_000);
+            publish(&mut table, conn, false, number, 100_000);
         }
-        let line = lines.get_mut(conn).unwrap();
+        let connection = table.get_mut(conn).unwrap();
         let mut poured = 0;
-        while line.waiting() > 0 {
-            line.wrote(line.waiting());
-            poured += usize::from(line.refill(EventLimits::default()));
-            assert!(line.waiting() <= EVENT_ROOM_BYTES, "{}", line.waiting());
+        while connection.waiting() > 0 {
+            connection.wrote(connection.waiting());
+            poured += usize::from(connection.refill(EventLimits::default()));
+            assert!(connection.waiting() <= EVENT_ROOM_BYTES, "{}", connection.waiting());
         }
         assert!(poured > 1, "there was more than fits at once");
     }
@@ -340,20 +341,20 @@ mod tests {
     #[test]
     fn a_long_event_takes_no_room_from_others() {
         for behind in [false, true] {
-            let (mut lines, conn) = lines();
+            let (mut table, conn) = table();
             if behind {
-                publish(&mut lines, conn, false, 0, EVENT_ROOM_BYTES);
+                publish(&mut table, conn, false, 0, EVENT_ROOM_BYTES);
             }
-            publish(&mut lines, conn, false, 1, 2 * EVENTS_WAITING_BYTES_MAX);
-            let line = lines.get_mut(conn).unwrap();
+            publish(&mut table, conn, false, 1, 2 * EVENTS_WAITING_BYTES_MAX);
+            let connection = table.get_mut(conn).unwrap();
             if behind {
-                line.wrote(EVENT_ROOM_BYTES);
-                assert!(line.refill(EventLimits::default()));
+                connection.wrote(EVENT_ROOM_BYTES);
+                assert!(connection.refill(EventLimits::default()));
             }
-            line.stalled = Some(Mono::ZERO);
-            lines.now = Mono::from_millis(5_000);
-            lines.write(conn, |out| encode(&Frame::Pong { seq: 1 }, out));
-            assert_eq!(lines.take_overrun(), None);
+            connection.stalled = Some(Mono::ZERO);
+            table.now = Mono::from_millis(5_000);
+            table.write(conn, |out| encode(&Frame::Pong { seq: 1 }, out));
+            assert_eq!(table.take_overrun(), None);
         }
     }
 
@@ -361,35 +362,35 @@ mod tests {
     #[test]
     fn one_large_event_waits_alone() {
         for or_close in [false, true] {
-            let (mut lines, conn) = lines();
-            publish(&mut lines, conn, or_close, 0, EVENT_ROOM_BYTES);
-            publish(&mut lines, conn, or_close, 1, EVENTS_WAITING_BYTES_MAX + 1);
-            assert_eq!((lines.take_overrun(), lines.take_dropped()), (None, vec![]));
-            assert_eq!(read(&mut lines, conn), [Ok(0), Ok(1)]);
+            let (mut table, conn) = table();
+            publish(&mut table, conn, or_close, 0, EVENT_ROOM_BYTES);
+            publish(&mut table, conn, or_close, 1, EVENTS_WAITING_BYTES_MAX + 1);
+            assert_eq!((table.take_overrun(), table.take_dropped()), (None, vec![]));
+            assert_eq!(read(&mut table, conn), [Ok(0), Ok(1)]);
         }
     }
 
     /// Small events take more memory than their bytes.
     #[test]
     fn many_small_events_are_limited_too() {
-        let (mut lines, conn) = lines();
+        let (mut table, conn) = table();
         let bytes = bytes_of(24);
         let many = u32::try_from((EVENT_ROOM_BYTES + 2 * EVENTS_WAITING_BYTES_MAX) / 24).unwrap();
         for number in 0..many {
-            publish(&mut lines, conn, false, number, 4);
+            publish(&mut table, conn, false, number, 4);
         }
-        let waiting = lines.get(conn).unwrap().events.as_ref().unwrap();
+        let waiting = table.get(conn).unwrap().events.as_ref().unwrap();
         assert!(waiting.frames.len() <= EVENTS_WAITING_BYTES_MAX / bytes);
         assert!(waiting.missed > 0);
     }
 
     #[test]
     fn who_would_rather_be_closed_is() {
-        let (mut lines, conn) = lines();
+        let (mut table, conn) = table();
         for number in 0..200 {
-            publish(&mut lines, conn, true, number, 100_000);
+            publish(&mut table, conn, true, number, 100_000);
         }
-        assert_eq!(lines.take_overrun(), Some(conn));
-        assert_eq!(lines.take_dropped(), []);
+        assert_eq!(table.take_overrun(), Some(conn));
+        assert_eq!(table.take_dropped(), []);
     }
 }

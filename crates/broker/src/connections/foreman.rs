@@ -1,4 +1,4 @@
-//! A job worker's connection: bytes to events of the foreman's protocol, those to inputs, and orders back to bytes.
+//! Connections of job workers: bytes to inputs of the engine, and effects to bytes.
 //!
 //! The connection itself ([`Foreman`]) keeps the numbers, the order and the resets of the protocol. The engine knows
 //! tasks; here frames become inputs and effects become frames, and nothing is decided.
@@ -17,19 +17,19 @@ use turno_proto::model::{Code, ConnId, Mono};
 use turno_proto::placeholders::{Filled, Given};
 use turno_proto::{items, placeholders, work};
 
-use super::lines::{Line, Lines, OUTBOX_KEPT_BYTES, Phase, Talk};
+use super::table::{Connection, ConnectionPhase, ConnectionTable, OUTBOX_KEPT_BYTES, PeerProtocol};
 use super::{Connections, EngineHandle};
 
 /// The foreman's end of a connection.
 #[derive(Debug)]
-pub(super) struct ForemanTalk {
+pub(super) struct ForemanConnection {
     end: Foreman,
     /// UPDATEs that wait for the engine's answer, by the number it knows them by.
     tickets: BTreeMap<u32, Ticket>,
     last_ticket: u32,
 }
 
-impl ForemanTalk {
+impl ForemanConnection {
     pub(super) fn connect(now: Mono, settings: ForemanSettings) -> Self {
         let mut end = Foreman::new(settings);
         end.connect(now);
@@ -84,7 +84,7 @@ impl ForemanTalk {
 }
 
 /// The meaning of an event of the connection.
-enum Means {
+enum ForemanMeaning {
     Input(Event),
     /// The worker tells who it is; it is answered once the engine knows.
     Hello(Ticket, Hello),
@@ -92,8 +92,8 @@ enum Means {
     End,
 }
 
-impl ForemanTalk {
-    fn meaning_of(&mut self, event: ForemanEvent) -> Means {
+impl ForemanConnection {
+    fn meaning_of(&mut self, event: ForemanEvent) -> ForemanMeaning {
         match event {
             ForemanEvent::Hello { ticket, hello, .. } => {
                 let hello = hello.unwrap_or_default();
@@ -105,41 +105,41 @@ impl ForemanTalk {
                 let running = running.collect();
                 let labels = hello.labels.into_iter().collect();
                 let id = (!hello.id.is_empty()).then_some(hello.id);
-                Means::Hello(ticket, Hello { id, name: hello.name, slots: hello.num_procs, running, labels })
+                ForemanMeaning::Hello(ticket, Hello { id, name: hello.name, slots: hello.num_procs, running, labels })
             }
             ForemanEvent::Update { ticket, update, .. } => {
                 let request = self.keep_ticket(ticket);
-                Means::Input(Event::Update(update_of(request, update)))
+                ForemanMeaning::Input(Event::Update(update_of(request, update)))
             }
             ForemanEvent::Answered { id: RequestId(id), kind, outcome } => answered(id, kind, outcome),
-            ForemanEvent::Ready { .. } => Means::Nothing,
+            ForemanEvent::Ready { .. } => ForemanMeaning::Nothing,
             ForemanEvent::Note(note) => {
                 debug!(%note, "a job worker disagrees with the broker");
-                Means::Nothing
+                ForemanMeaning::Nothing
             }
             ForemanEvent::Close(reason) => {
                 debug!(%reason, "closing a job worker's connection after a protocol error");
-                Means::End
+                ForemanMeaning::End
             }
         }
     }
 }
 
-fn answered(id: u64, kind: ForemanKind, outcome: Outcome) -> Means {
+fn answered(id: u64, kind: ForemanKind, outcome: Outcome) -> ForemanMeaning {
     match (kind, outcome) {
         // The connection is over: the engine hears of that.
-        (_, Outcome::Unknown) => Means::Nothing,
-        (ForemanKind::Job, Outcome::Ok(_)) => Means::Input(Event::Accepted { offer: id }),
+        (_, Outcome::Unknown) => ForemanMeaning::Nothing,
+        (ForemanKind::Job, Outcome::Ok(_)) => ForemanMeaning::Input(Event::Accepted { offer: id }),
         (ForemanKind::Job, Outcome::Refused { counts, .. }) => {
-            Means::Input(Event::Refused { offer: id, slots_free: counts.nproc })
+            ForemanMeaning::Input(Event::Refused { offer: id, slots_free: counts.nproc })
         }
-        (ForemanKind::Job, Outcome::NotSent) => Means::Input(Event::Refused { offer: id, slots_free: 0 }),
-        (ForemanKind::Cancel, Outcome::Ok(_)) => Means::Input(Event::Cancelled { cancel: id }),
+        (ForemanKind::Job, Outcome::NotSent) => ForemanMeaning::Input(Event::Refused { offer: id, slots_free: 0 }),
+        (ForemanKind::Cancel, Outcome::Ok(_)) => ForemanMeaning::Input(Event::Cancelled { cancel: id }),
         (ForemanKind::Cancel, Outcome::Refused { .. } | Outcome::NotSent) => {
-            Means::Input(Event::NoSuchJob { cancel: id })
+            ForemanMeaning::Input(Event::NoSuchJob { cancel: id })
         }
-        (ForemanKind::Stop, _) => Means::Input(Event::Stopped),
-        _ => Means::Nothing,
+        (ForemanKind::Stop, _) => ForemanMeaning::Input(Event::Stopped),
+        _ => ForemanMeaning::Nothing,
     }
 }
 
@@ -219,13 +219,13 @@ fn task_of(task: &OfferedTask, work: &Work) -> Task {
     }
 }
 
-impl Lines {
+impl ConnectionTable {
     /// The foreman's end of a job worker's connection, unless that is over.
-    pub(super) fn foreman_mut(&mut self, id: ConnId) -> Option<&mut ForemanTalk> {
-        let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
-        match &mut line.talk {
-            Talk::Foreman(talk) => Some(talk),
-            Talk::Native(_) | Talk::Link(_) | Talk::Ring(_) | Talk::Zmtp(_) => None,
+    pub(super) fn foreman_mut(&mut self, id: ConnId) -> Option<&mut ForemanConnection> {
+        let connection = self.get_mut(id).filter(|connection| !connection.is_doomed())?;
+        match &mut connection.protocol {
+            PeerProtocol::Foreman(protocol) => Some(protocol),
+            PeerProtocol::Native(_) | PeerProtocol::Link(_) | PeerProtocol::Ring(_) | PeerProtocol::Zmtp(_) => None,
         }
     }
 
@@ -233,14 +233,14 @@ impl Lines {
     /// with deliveries, the out-buffer is not what limits it.
     pub(super) fn flush_foreman(&mut self, id: ConnId) {
         let mut said = std::mem::take(&mut self.said);
-        if let Some(talk) = self.foreman_mut(id) {
-            talk.take_output(&mut said);
+        if let Some(protocol) = self.foreman_mut(id) {
+            protocol.take_output(&mut said);
         }
         if !said.is_empty()
-            && let Some(line) = self.room_of(id)
+            && let Some(connection) = self.room_of(id)
         {
-            line.out.extend_from_slice(&said);
-            line.slot_limited += said.len();
+            connection.out.extend_from_slice(&said);
+            connection.slot_limited += said.len();
             self.count_out(id);
         }
         said.clear();
@@ -271,73 +271,73 @@ impl Lines {
 
     /// The connections of job workers for which time has passed.
     pub(super) fn due_foremen(&self, now: Mono) -> Vec<ConnId> {
-        let due = |line: &&Line| matches!(&line.talk, Talk::Foreman(talk) if talk.is_due(now));
-        self.iter().filter(due).map(|line| line.id).collect()
+        let due = |connection: &&Connection| matches!(&connection.protocol, PeerProtocol::Foreman(protocol) if protocol.is_due(now));
+        self.iter().filter(due).map(|connection| connection.id).collect()
     }
 }
 
 impl<D: EngineHandle> Connections<D> {
     /// These bytes came from a job worker. Returns how many of them made whole frames.
     pub(super) fn take_from_worker(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> usize {
-        let Some(talk) = self.lines.foreman_mut(id) else { return bytes.len() };
-        let used = talk.end.handle_bytes(now, bytes);
-        self.lines.stirred(id);
+        let Some(protocol) = self.table.foreman_mut(id) else { return bytes.len() };
+        let used = protocol.end.handle_bytes(now, bytes);
+        self.table.stirred(id);
         self.hear_workers(now);
         used
     }
 
     /// Time passed for the connections of job workers.
     pub(super) fn sweep_workers(&mut self, now: Mono) {
-        for id in self.lines.due_foremen(now) {
-            if let Some(talk) = self.lines.foreman_mut(id) {
-                talk.end.handle_timeout(now);
+        for id in self.table.due_foremen(now) {
+            if let Some(protocol) = self.table.foreman_mut(id) {
+                protocol.end.handle_timeout(now);
             }
-            self.lines.stirred(id);
+            self.table.stirred(id);
         }
         self.hear_workers(now);
     }
 
     /// Works off what the connections of job workers have to tell, and what follows from it.
     pub(super) fn hear_workers(&mut self, now: Mono) {
-        while let Some(id) = self.lines.take_stirred() {
-            while let Some(talk) = self.lines.foreman_mut(id)
-                && let Some(event) = talk.end.poll_event()
+        while let Some(id) = self.table.take_stirred() {
+            while let Some(protocol) = self.table.foreman_mut(id)
+                && let Some(event) = protocol.end.poll_event()
             {
-                match talk.meaning_of(event) {
-                    Means::Nothing => {}
-                    Means::End => {
-                        self.lines.flush_foreman(id);
+                match protocol.meaning_of(event) {
+                    ForemanMeaning::Nothing => {}
+                    ForemanMeaning::End => {
+                        self.table.flush_foreman(id);
                         self.part(now, id, Code::Other);
                     }
-                    Means::Input(event) => self.tell(now, id, event),
-                    Means::Hello(ticket, hello) => self.greet_worker(now, id, ticket, hello),
+                    ForemanMeaning::Input(event) => self.tell(now, id, event),
+                    ForemanMeaning::Hello(ticket, hello) => self.greet_worker(now, id, ticket, hello),
                 }
             }
-            self.lines.flush_foreman(id);
+            self.table.flush_foreman(id);
         }
-        for id in self.lines.take_dismissed() {
+        for id in self.table.take_dismissed() {
             self.part(now, id, Code::Other);
         }
     }
 
     fn tell(&mut self, now: Mono, conn: ConnId, event: Event) {
-        self.engine_handle.put(now, Input::Foreman { conn, event: Box::new(event) }, &mut self.lines);
+        self.engine_handle.put(now, Input::Foreman { conn, event: Box::new(event) }, &mut self.table);
     }
 
     fn greet_worker(&mut self, now: Mono, id: ConnId, ticket: Ticket, mut hello: Hello) {
-        let Some(line) = self.lines.get_mut(id) else { return };
-        let address = line.address.clone();
+        let Some(connection) = self.table.get_mut(id) else { return };
+        let address = connection.address.clone();
         if hello.name.is_empty() {
             hello.name.clone_from(&address);
         }
-        let first = line.phase == Phase::Greeting;
+        let first = connection.phase == ConnectionPhase::Greeting;
         if first {
-            line.phase = Phase::Open;
+            connection.phase = ConnectionPhase::Open;
             self.tell(now, id, Event::Connected { address });
         }
         self.tell(now, id, Event::Hello(hello));
-        if let Some(talk) = self.lines.foreman_mut(id) {
-            talk.end.answer(now, ticket, ForemanAnswer::Ok);
+        if let Some(protocol) = self.table.foreman_mut(id) {
+            protocol.end.answer(now, ticket, ForemanAnswer::Ok);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From the bytes that a connection sent to inputs of the engine: frame by frame, for one turn.
+//! Incoming bytes, split into frames and passed to the engine as inputs, for one turn.
 
 use tracing::info;
 use turno_engine::{Event, Input};
@@ -9,9 +9,9 @@ use turno_proto::native::{Fault, Frame, SessionStep, encode};
 
 use super::super::log_limit::{self, LogKind};
 use super::super::turn::{Budget, Turn, work_of, work_of_events};
-use super::brokers::Heard;
+use super::brokers::PeerRead;
 use super::inward::input_of;
-use super::lines::{Line, Phase, Talk};
+use super::table::{Connection, ConnectionPhase, PeerProtocol};
 use super::{Connections, EngineHandle};
 
 impl<D: EngineHandle> Connections<D> {
@@ -19,29 +19,33 @@ impl<D: EngineHandle> Connections<D> {
     pub(super) fn take_frames(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> (usize, Turn) {
         let mut used = 0;
         let mut budget = Budget(self.turn_work);
-        while let Some(Line { talk, phase: Phase::Greeting | Phase::Open, .. }) = self.lines.get_mut(id) {
+        while let Some(Connection { protocol, phase: ConnectionPhase::Greeting | ConnectionPhase::Open, .. }) =
+            self.table.get_mut(id)
+        {
             if budget.is_spent() && used < buffer.len() {
                 return (used, Turn::Cut);
             }
-            let session = match talk {
-                Talk::Native(session) => session,
+            let session = match protocol {
+                PeerProtocol::Native(session) => session,
                 // A job worker waits for the answer to each of its requests: it can never say much at once.
-                Talk::Foreman(_) => return (self.take_from_worker(now, id, buffer), Turn::Done),
-                Talk::Link(_) | Talk::Ring(_) | Talk::Zmtp(_) => {
+                PeerProtocol::Foreman(_) => return (self.take_from_worker(now, id, buffer), Turn::Done),
+                PeerProtocol::Link(_) | PeerProtocol::Ring(_) | PeerProtocol::Zmtp(_) => {
                     let rest = &buffer[used..];
-                    let heard = match talk {
-                        Talk::Ring(_) => self.take_from_ring(now, id, rest),
-                        Talk::Zmtp(_) => self.take_from_zmq(now, id, rest),
-                        Talk::Link(_) | Talk::Native(_) | Talk::Foreman(_) => self.take_from_link(now, id, rest),
+                    let heard = match protocol {
+                        PeerProtocol::Ring(_) => self.take_from_ring(now, id, rest),
+                        PeerProtocol::Zmtp(_) => self.take_from_zmq(now, id, rest),
+                        PeerProtocol::Link(_) | PeerProtocol::Native(_) | PeerProtocol::Foreman(_) => {
+                            self.take_from_link(now, id, rest)
+                        }
                     };
                     match heard {
-                        Heard::NeedMore => return (used, Turn::Done),
-                        Heard::Took(taken, work) => {
+                        PeerRead::NeedMore => return (used, Turn::Done),
+                        PeerRead::Took(taken, work) => {
                             used += taken;
                             budget.spend(work);
                             continue;
                         }
-                        Heard::Over => break,
+                        PeerRead::Over => break,
                     }
                 }
             };
@@ -49,7 +53,7 @@ impl<D: EngineHandle> Connections<D> {
             let mut said = Vec::new();
             let step = session.step(&buffer[used..], &self.config, &mut said);
             if !said.is_empty() {
-                self.lines.write(id, |out| out.extend_from_slice(&said));
+                self.table.write(id, |out| out.extend_from_slice(&said));
             }
             match step {
                 Ok((SessionStep::NeedMore, _)) => return (used, Turn::Done),
@@ -64,7 +68,8 @@ impl<D: EngineHandle> Connections<D> {
                 }
                 Err(fault) => {
                     if log_limit::admits(LogKind::Protocol) {
-                        let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
+                        let address =
+                            self.table.get(id).map(|connection| connection.address.as_str()).unwrap_or_default();
                         info!(address, code = %fault.code, "closing a connection after a protocol error");
                     }
                     self.part(now, id, fault.code);
@@ -80,9 +85,9 @@ impl<D: EngineHandle> Connections<D> {
         let input = match step {
             SessionStep::NeedMore | SessionStep::Done | SessionStep::Refused(_) | SessionStep::Link => return 1,
             SessionStep::Opened(connect) => {
-                let Some(line) = self.lines.get_mut(id) else { return 1 };
-                line.phase = Phase::Open;
-                let address = line.address.clone();
+                let Some(connection) = self.table.get_mut(id) else { return 1 };
+                connection.phase = ConnectionPhase::Open;
+                let address = connection.address.clone();
                 let name = if connect.name.is_empty() { address.clone() } else { connect.name };
                 Input::Connected { conn: id, name, address }
             }
@@ -102,14 +107,14 @@ impl<D: EngineHandle> Connections<D> {
             },
         };
         let work = work_of(&input);
-        self.lines.copies = 0;
-        self.engine_handle.put(now, input, &mut self.lines);
+        self.table.copies = 0;
+        self.engine_handle.put(now, input, &mut self.table);
         work + self.work_of_events()
     }
 
     /// The work of the events that the last input made.
     pub(super) fn work_of_events(&mut self) -> u32 {
-        work_of_events(self.lines.copies, self.engine_handle.take_matches())
+        work_of_events(self.table.copies, self.engine_handle.take_matches())
     }
 
     /// The input that a frame is.
@@ -119,9 +124,9 @@ impl<D: EngineHandle> Connections<D> {
                 let topic = self.last_topic.of(event.topic).map_err(|_| Fault::refusal(Code::BadTopic, seq))?;
                 // In a ring it is known who publishes: should that be too fast, these are slowed down.
                 if self.ring.is_some()
-                    && let Some(line) = self.lines.get_mut(id)
+                    && let Some(connection) = self.table.get_mut(id)
                 {
-                    line.publishes = true;
+                    connection.publishes = true;
                 }
                 let event = Event { topic: topic.clone(), payload: event.payload.to_payload() };
                 Ok(Input::Publish { conn: id, seq, confirm, event })
@@ -133,7 +138,7 @@ impl<D: EngineHandle> Connections<D> {
     /// The inside of a frame made no sense: the peer is told, and goes on unless that is fatal.
     pub(super) fn refuse(&mut self, now: Mono, id: ConnId, Fault { code, seq, fatal }: Fault) {
         let detail = code.text().what;
-        self.lines.write(id, |out| encode(&Frame::Error { seq, code, fatal, detail }, out));
+        self.table.write(id, |out| encode(&Frame::Error { seq, code, fatal, detail }, out));
         if fatal {
             self.part(now, id, code);
         }

@@ -1,4 +1,4 @@
-//! Frames to inputs. This only translates; the engine decides whether a thing may be done.
+//! Inputs of the engine from frames. This only translates; the engine decides whether a thing may be done.
 
 use turno_engine::{Input, WorkerMessage};
 use turno_proto::model::admin::AdminCall;
@@ -98,7 +98,7 @@ impl<D: EngineHandle> Connections<D> {
         let Frame::AdminCall { seq, call: AdminCall::JobSubmit { spec } } = frame else { return true };
         let Err(rule) = submission::check(spec) else { return true };
         let (detail, code, fatal) = (&*rule.to_string(), Code::BadJob, false);
-        self.lines.write(id, |out| encode(&Frame::Error { seq: *seq, code, fatal, detail }, out));
+        self.table.write(id, |out| encode(&Frame::Error { seq: *seq, code, fatal, detail }, out));
         false
     }
 }

@@ -1,4 +1,4 @@
-//! Events that follow each other are often about the same: their topic is checked and allocated once.
+//! A cache of the last topic, so that a series of events checks and allocates it once.
 
 use turno_proto::model::{Topic, TopicError};
 

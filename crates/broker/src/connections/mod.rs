@@ -13,11 +13,11 @@ mod foreman;
 mod frames;
 mod inward;
 mod last_topic;
-mod lines;
 mod links;
 mod outward;
 mod reading;
 mod ring;
+mod table;
 mod zmq;
 
 use std::collections::VecDeque;
@@ -29,21 +29,21 @@ use turno_proto::foreman::ForemanSettings;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::Config;
 
-use super::archive::Archivist;
-use super::keeper::Keep;
-use super::turn::Leftover;
+use super::archive::ArchiveHandle;
+use super::storage::Storage;
+use super::turn::UnfinishedWork;
 
 pub(super) use self::brokers::is_local;
 pub use self::engine_handle::{EngineHandle, LocalEngine};
 pub use self::events::EventLimits;
 use self::last_topic::LastTopic;
-pub use self::lines::Door;
-pub(super) use self::lines::Seat;
-use self::lines::{Line, Lines, Phase, Talk};
 pub use self::links::{Dial, LinkSettings, Nonces};
 pub use self::ring::{RingDial, RingReport, RingWireSettings};
+pub use self::table::ListenerKind;
+pub(super) use self::table::NumberAllocation;
+use self::table::{Connection, ConnectionPhase, ConnectionTable, PeerProtocol};
 pub use self::zmq::ZmqLimits;
-pub use super::memory::Meter;
+pub use super::memory::MemoryMeter;
 pub use super::turn::Turn;
 
 /// How long a connection that was given up may take to read its last frames.
@@ -53,7 +53,7 @@ const FAREWELL_MS: u64 = 1_000;
 #[derive(Debug)]
 pub struct Connections<D = LocalEngine> {
     engine_handle: D,
-    lines: Lines,
+    table: ConnectionTable,
     limits: Limits,
     config: Config,
     /// Connections in the greeting, oldest first; some may be past it.
@@ -77,14 +77,14 @@ impl Connections {
     pub fn new(now: Mono, settings: Settings, config: Config) -> Self {
         let limits = settings.limits.clone();
         let engine = Engine::new(settings, now);
-        Self::with_engine(LocalEngine::new(engine, None, Archivist::in_memory()), limits, config)
+        Self::with_engine(LocalEngine::new(engine, None, ArchiveHandle::in_memory()), limits, config)
     }
 }
 
-impl<K: Keep> Connections<LocalEngine<K>> {
+impl<K: Storage> Connections<LocalEngine<K>> {
     /// A broker that nobody is connected to.
     pub fn with_engine(engine_handle: LocalEngine<K>, limits: Limits, config: Config) -> Self {
-        Self::with_engine_handle(engine_handle, limits, config, Seat::default())
+        Self::with_engine_handle(engine_handle, limits, config, NumberAllocation::default())
     }
 
     /// The engine, to look at.
@@ -92,14 +92,14 @@ impl<K: Keep> Connections<LocalEngine<K>> {
         &self.engine_handle.engine
     }
 
-    /// The keeper of durable records.
-    pub const fn keeper_mut(&mut self) -> &mut K {
-        &mut self.engine_handle.keeper
+    /// The storage of durable records.
+    pub const fn storage_mut(&mut self) -> &mut K {
+        &mut self.engine_handle.storage
     }
 
     /// The way to the archive.
-    pub(super) const fn archivist_mut(&mut self) -> &mut Archivist {
-        &mut self.engine_handle.archivist
+    pub(super) const fn archive_mut(&mut self) -> &mut ArchiveHandle {
+        &mut self.engine_handle.archive
     }
 
     /// Writes down what has changed since the last look.
@@ -124,23 +124,28 @@ impl<K: Keep> Connections<LocalEngine<K>> {
 
     /// Something that no connection said: time passed, or the broker is to end.
     pub fn handle(&mut self, now: Mono, input: Input) {
-        self.lines.now = now;
+        self.table.now = now;
         self.share_memory();
-        self.engine_handle.put(now, input, &mut self.lines);
+        self.engine_handle.put(now, input, &mut self.table);
         self.settle(now);
     }
 }
 
 impl<D: EngineHandle> Connections<D> {
     /// No connections yet; inputs go to that engine handle.
-    pub(super) fn with_engine_handle(engine_handle: D, limits: Limits, config: Config, seat: Seat) -> Self {
-        let (greetings_max, greetings_shares) = (limits::GREETINGS_MAX >> seat.bits, 1 << seat.bits);
-        let lines = Lines::new(&limits, seat);
+    pub(super) fn with_engine_handle(
+        engine_handle: D,
+        limits: Limits,
+        config: Config,
+        numbers: NumberAllocation,
+    ) -> Self {
+        let (greetings_max, greetings_shares) = (limits::GREETINGS_MAX >> numbers.bits, 1 << numbers.bits);
+        let table = ConnectionTable::new(&limits, numbers);
         let (greetings, gone, turn_work) = (VecDeque::new(), Vec::new(), limits::TURN_WORK);
         let (links, ring, last_topic) = (None, None, LastTopic::default());
         Self {
             engine_handle,
-            lines,
+            table,
             limits,
             config,
             greetings,
@@ -164,19 +169,19 @@ impl<D: EngineHandle> Connections<D> {
 
     /// Carries out an effect that came from another thread.
     pub(super) fn carry_out(&mut self, now: Mono, effect: PeerEffect) {
-        self.lines.now = now;
-        self.lines.peer(effect);
+        self.table.now = now;
+        self.table.peer(effect);
         self.settle(now);
     }
 
     /// The connection's place in a table of this router's connections alone.
     pub(super) const fn place(&self, id: ConnId) -> usize {
-        self.lines.place(id)
+        self.table.place(id)
     }
 
     /// Settings for job workers that connect from now on; a lower sequence limit means more RESETs.
     pub const fn set_foreman(&mut self, settings: ForemanSettings) {
-        self.lines.foreman = settings;
+        self.table.foreman = settings;
     }
 
     /// How much work a connection's turn may be; a lower limit cuts more turns.
@@ -186,25 +191,26 @@ impl<D: EngineHandle> Connections<D> {
 
     /// How many events may wait for a connection; a lower limit drops more of them.
     pub const fn set_event_limits(&mut self, limits: EventLimits) {
-        self.lines.event_limits = limits;
+        self.table.event_limits = limits;
     }
 
     /// A new connection; `None` if there are too many.
-    pub fn accept(&mut self, now: Mono, address: String, door: Door) -> Option<ConnId> {
-        if self.lines.len() >= self.limits.connections_max {
+    pub fn accept(&mut self, now: Mono, address: String, kind: ListenerKind) -> Option<ConnId> {
+        if self.table.len() >= self.limits.connections_max {
             return None;
         }
-        let id = match door {
-            Door::Ring => self.accept_ring(now, address)?,
-            Door::Zmq(place) => self.accept_zmq(now, address, place)?,
-            Door::Native | Door::Foreman => self.lines.insert(now, address, door),
+        let id = match kind {
+            ListenerKind::Ring => self.accept_ring(now, address)?,
+            ListenerKind::Zmq(place) => self.accept_zmq(now, address, place)?,
+            ListenerKind::Native | ListenerKind::Foreman => self.table.insert(now, address, kind),
         };
-        self.lines.now = now;
-        self.lines.flush_foreman(id);
+        self.table.now = now;
+        self.table.flush_foreman(id);
         if self.greetings.len() >= self.greetings_max {
             // Those that greeted or went away since do not count.
-            let lines = &self.lines;
-            self.greetings.retain(|id| lines.get(*id).is_some_and(|line| line.phase == Phase::Greeting));
+            let table = &self.table;
+            self.greetings
+                .retain(|id| table.get(*id).is_some_and(|connection| connection.phase == ConnectionPhase::Greeting));
         }
         self.greetings.push_back(id);
         if self.greetings.len() > self.greetings_max
@@ -216,11 +222,12 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     /// A connection that is heard, now.
-    fn talking(&mut self, now: Mono, id: ConnId) -> Option<&mut Line> {
-        self.lines.now = now;
-        let line = self.lines.get_mut(id).filter(|line| !matches!(line.phase, Phase::Doomed { .. }))?;
-        line.heard(now);
-        Some(line)
+    fn talking(&mut self, now: Mono, id: ConnId) -> Option<&mut Connection> {
+        self.table.now = now;
+        let connection =
+            self.table.get_mut(id).filter(|connection| !matches!(connection.phase, ConnectionPhase::Doomed { .. }))?;
+        connection.heard(now);
+        Some(connection)
     }
 
     /// The peer closed the connection, or it broke.
@@ -230,7 +237,7 @@ impl<D: EngineHandle> Connections<D> {
 
     /// Whether a connection is open: greeted, and not on its way out.
     pub fn serves(&self, id: ConnId) -> bool {
-        self.lines.get(id).is_some_and(|line| line.phase == Phase::Open)
+        self.table.get(id).is_some_and(|connection| connection.phase == ConnectionPhase::Open)
     }
 
     /// The same, and the peer had not read all that was written to it.
@@ -239,12 +246,12 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     fn end(&mut self, now: Mono, id: ConnId, reset: bool) {
-        let Some(line) = self.lines.remove(id) else { return };
+        let Some(connection) = self.table.remove(id) else { return };
         self.gone.push(id);
-        let code = if matches!(line.talk, Talk::Ring(_)) { Code::RingDown } else { Code::LinkDown };
-        line.tell_of_link(line.phase, code);
-        let Some(input) = line.ending(line.phase, code) else { return };
-        let unread = reset || !line.unwritten().is_empty();
+        let code = if matches!(connection.protocol, PeerProtocol::Ring(_)) { Code::RingDown } else { Code::LinkDown };
+        connection.tell_of_link(connection.phase, code);
+        let Some(input) = connection.ending(connection.phase, code) else { return };
+        let unread = reset || !connection.unwritten().is_empty();
         if unread && let Input::Disconnected { conn } = input {
             self.tell_end(now, Input::Unread { conn });
         }
@@ -256,29 +263,32 @@ impl<D: EngineHandle> Connections<D> {
     /// a few times a second.
     pub fn sweep(&mut self, now: Mono) {
         let Limits { write_stall_ms_max: stall_ms_max, out_bytes_pause, .. } = self.limits;
-        let slowed = self.lines.ring.slowed;
+        let slowed = self.table.ring.slowed;
         let tight = self.meter().is_tight();
         let mut beats = Vec::new();
-        for line in self.lines.iter_mut() {
-            if matches!(line.talk, Talk::Link(_) | Talk::Ring(_)) {
-                beats.push(line.id);
+        for connection in self.table.iter_mut() {
+            if matches!(connection.protocol, PeerProtocol::Link(_) | PeerProtocol::Ring(_)) {
+                beats.push(connection.id);
             }
-            line.rest(tight);
-            if !line.wants_reading(out_bytes_pause, slowed) {
+            connection.rest(tight);
+            if !connection.wants_reading(out_bytes_pause, slowed) {
                 // It is not read from, so it cannot be silent; whether it takes what waits is judged below.
-                line.heard(now);
+                connection.heard(now);
             }
         }
-        let judge = |line: &Line| match line.phase {
-            Phase::Doomed { until } => (now >= until && !line.says_on(now)).then_some(Verdict::Forget),
-            Phase::Greeting | Phase::Open => {
-                let stalled = line.is_stalled(now, stall_ms_max);
-                let code = if stalled { Some(Code::SlowReader) } else { line.handle_timeout(now) };
+        let judge = |connection: &Connection| match connection.phase {
+            ConnectionPhase::Doomed { until } => (now >= until && !connection.says_on(now)).then_some(Verdict::Forget),
+            ConnectionPhase::Greeting | ConnectionPhase::Open => {
+                let stalled = connection.is_stalled(now, stall_ms_max);
+                let code = if stalled { Some(Code::SlowReader) } else { connection.handle_timeout(now) };
                 code.map(Verdict::GiveUp)
             }
         };
-        let verdicts: Vec<(ConnId, Verdict)> =
-            self.lines.iter().filter_map(|line| judge(line).map(|verdict| (line.id, verdict))).collect();
+        let verdicts: Vec<(ConnId, Verdict)> = self
+            .table
+            .iter()
+            .filter_map(|connection| judge(connection).map(|verdict| (connection.id, verdict)))
+            .collect();
         for (id, verdict) in verdicts {
             match verdict {
                 Verdict::GiveUp(code) => self.give_up(now, id, code),
@@ -288,59 +298,59 @@ impl<D: EngineHandle> Connections<D> {
         self.sweep_workers(now);
         self.sweep_zmq(now);
         self.sweep_memory(now);
-        self.lines.now = now;
+        self.table.now = now;
         self.beat(now, &beats);
-        for (conn, count) in self.lines.take_dropped() {
-            self.engine_handle.put(now, Input::EventsDropped { conn, count }, &mut self.lines);
+        for (conn, count) in self.table.take_dropped() {
+            self.engine_handle.put(now, Input::EventsDropped { conn, count }, &mut self.table);
         }
     }
 
     /// Whether anything waits to be written that was not there at the last flush.
     pub fn has_dirty(&self) -> bool {
-        self.lines.has_dirty()
+        self.table.has_dirty()
     }
 
     /// The connections to write to now.
     pub fn take_dirty(&mut self) -> Vec<ConnId> {
-        self.lines.take_dirty()
+        self.table.take_dirty()
     }
 
     /// The connection is looked at again in the next flush.
     pub fn mark_dirty(&mut self, id: ConnId) {
-        self.lines.mark_dirty(id);
+        self.table.mark_dirty(id);
     }
 
     /// The bytes to write to a connection.
     pub fn unwritten(&self, id: ConnId) -> &[u8] {
-        self.lines.get(id).map(Line::unwritten).unwrap_or_default()
+        self.table.get(id).map(Connection::unwritten).unwrap_or_default()
     }
 
     /// That many bytes were written; the peer may be unable to take more.
     pub fn wrote(&mut self, now: Mono, id: ConnId, count: usize) {
-        let event_limits = self.lines.event_limits;
-        let Some(line) = self.lines.get_mut(id) else { return };
-        line.wrote(count);
+        let event_limits = self.table.event_limits;
+        let Some(connection) = self.table.get_mut(id) else { return };
+        connection.wrote(count);
         if count > 0 {
-            line.stalled = None;
+            connection.stalled = None;
         }
-        let more = line.refill(event_limits);
-        if line.waiting() > 0 {
-            line.stalled.get_or_insert(now);
+        let more = connection.refill(event_limits);
+        if connection.waiting() > 0 {
+            connection.stalled.get_or_insert(now);
         }
-        let has_read = line.take_pace();
-        self.lines.count_out(id);
+        let has_read = connection.take_pace();
+        self.table.count_out(id);
         if more {
-            self.lines.mark_dirty(id);
+            self.table.mark_dirty(id);
         }
-        if self.lines.zmq.count > 0 && self.lines.zmq_wrote(id, count) {
-            self.lines.now = now;
+        if self.table.zmq.count > 0 && self.table.zmq_wrote(id, count) {
+            self.table.now = now;
             self.share_memory();
             self.settle(now);
         }
         if has_read {
-            self.lines.now = now;
+            self.table.now = now;
             self.share_memory();
-            self.engine_handle.put(now, Input::HasRead { conn: id }, &mut self.lines);
+            self.engine_handle.put(now, Input::HasRead { conn: id }, &mut self.table);
             self.settle(now);
         }
     }
@@ -348,29 +358,31 @@ impl<D: EngineHandle> Connections<D> {
     /// Whether to read from a connection: not while too much waits to be written to it, nor from one that publishes while
     /// publishers are slowed down.
     pub fn wants_reading(&mut self, id: ConnId) -> bool {
-        let slowed = self.lines.ring.slowed;
-        let much = self.lines.get(id).is_some_and(|line| line.waiting() > limits::OUT_TIGHT_BYTES);
+        let slowed = self.table.ring.slowed;
+        let much = self.table.get(id).is_some_and(|connection| connection.waiting() > limits::OUT_TIGHT_BYTES);
         let tight = much && self.meter().is_tight();
         let most = if tight { limits::OUT_TIGHT_BYTES } else { self.limits.out_bytes_pause };
-        if self.lines.zmq.count > 0 && !self.lines.zmq_wants_reading(id) {
+        if self.table.zmq.count > 0 && !self.table.zmq_wants_reading(id) {
             return false;
         }
-        self.lines.get_mut(id).is_none_or(|line| line.wants_reading(most, slowed))
+        self.table.get_mut(id).is_none_or(|connection| connection.wants_reading(most, slowed))
     }
 
     /// Whether what comes from a connection is taken in: not once it is given up.
     pub fn is_heard(&self, id: ConnId) -> bool {
-        self.lines.get(id).is_some_and(|line| !matches!(line.phase, Phase::Doomed { .. }))
+        self.table.get(id).is_some_and(|connection| !matches!(connection.phase, ConnectionPhase::Doomed { .. }))
     }
 
     /// Everything is said to a connection that was given up: its writing side is to be closed.
     pub fn said_all(&self, id: ConnId) -> bool {
-        self.lines.get(id).is_some_and(|line| matches!(line.phase, Phase::Doomed { .. }) && line.waiting() == 0)
+        self.table.get(id).is_some_and(|connection| {
+            matches!(connection.phase, ConnectionPhase::Doomed { .. }) && connection.waiting() == 0
+        })
     }
 
     /// Whether anything waits to be written at all.
     pub fn has_unwritten(&self) -> bool {
-        self.lines.iter().any(|line| line.waiting() > 0)
+        self.table.iter().any(|connection| connection.waiting() > 0)
     }
 
     /// Connections that are over since the last call.
@@ -381,24 +393,25 @@ impl<D: EngineHandle> Connections<D> {
     /// Tells a connection why it ends, and ends it.
     fn give_up(&mut self, now: Mono, id: ConnId, code: Code) {
         debug!(conn = id.index, %code, "closing a connection");
-        self.lines.say_last(id, code);
+        self.table.say_last(id, code);
         self.part(now, id, code);
     }
 
     /// Nothing more is taken from the connection; what waits for it may still be read for a moment. A link's target
     /// is told the code.
     fn part(&mut self, now: Mono, id: ConnId, code: Code) {
-        let Some(line) = self.lines.get_mut(id) else { return };
-        let before = std::mem::replace(&mut line.phase, Phase::Doomed { until: now.plus_millis(FAREWELL_MS) });
-        line.leftover = Leftover::default();
-        line.reading = None;
+        let Some(connection) = self.table.get_mut(id) else { return };
+        let before =
+            std::mem::replace(&mut connection.phase, ConnectionPhase::Doomed { until: now.plus_millis(FAREWELL_MS) });
+        connection.leftover = UnfinishedWork::default();
+        connection.reading = None;
         // They would come behind the last frame.
-        line.events = None;
-        line.tell_of_link(before, code);
-        let input = line.ending(before, code);
-        self.lines.count_in(id);
-        self.lines.count_out(id);
-        self.lines.mark_dirty(id);
+        connection.events = None;
+        connection.tell_of_link(before, code);
+        let input = connection.ending(before, code);
+        self.table.count_in(id);
+        self.table.count_out(id);
+        self.table.mark_dirty(id);
         if let Some(input) = input {
             self.tell_end(now, input);
         }
@@ -412,14 +425,14 @@ impl<D: EngineHandle> Connections<D> {
             if self.settle_links(now) || self.settle_zmq(now) {
                 continue;
             }
-            if let Some(id) = self.lines.short.pop() {
+            if let Some(id) = self.table.short.pop() {
                 self.give_up_for_memory(now, id);
                 continue;
             }
-            let Some(id) = self.lines.take_overrun() else { break };
+            let Some(id) = self.table.take_overrun() else { break };
             self.give_up(now, id, Code::SlowReader);
         }
-        if !self.lines.waits.is_empty() {
+        if !self.table.waits.is_empty() {
             self.share_memory();
             self.grant(now);
         }

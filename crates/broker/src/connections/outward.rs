@@ -1,4 +1,4 @@
-//! Effects to frames, written straight into the out-buffer of the connection they are for.
+//! Frames from effects, written straight into the out-buffer of their connection.
 
 use turno_engine::ring::PublicationRef;
 use turno_engine::{
@@ -10,10 +10,10 @@ use turno_proto::native::{
     encode_publication,
 };
 
-use super::lines::{Lines, Talk};
 use super::links::{Dial, ends_crossing, write_over_link};
+use super::table::{ConnectionTable, PeerProtocol};
 
-impl PeerSink for Lines {
+impl PeerSink for ConnectionTable {
     fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
         if self.zmq.count > 0 && self.zmq_deliver(&deliver) {
             return;
@@ -60,19 +60,19 @@ impl PeerSink for Lines {
     }
 }
 
-impl Lines {
+impl ConnectionTable {
     /// Tells a client, or a neighbour, what becomes of its message.
     fn tell_caller(&mut self, conn: ConnId, seq: u32, message: &CallerMessage) {
-        let Some(line) = self.with_room(conn) else { return };
-        let before = line.out.len();
-        match &line.talk {
-            Talk::Link(talk) => {
-                write_over_link(seq, message, talk.session.peer_bytes_max(), &mut line.out);
-                if ends_crossing(message) { line.add_slot_limited(before) } else { line.stretch(before) }
+        let Some(connection) = self.with_room(conn) else { return };
+        let before = connection.out.len();
+        match &connection.protocol {
+            PeerProtocol::Link(protocol) => {
+                write_over_link(seq, message, protocol.session.peer_bytes_max(), &mut connection.out);
+                if ends_crossing(message) { connection.add_slot_limited(before) } else { connection.stretch(before) }
             }
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Ring(_) | Talk::Zmtp(_) => {
-                write_message(seq, message, &mut line.out);
-                line.stretch(before);
+            PeerProtocol::Native(_) | PeerProtocol::Foreman(_) | PeerProtocol::Ring(_) | PeerProtocol::Zmtp(_) => {
+                write_message(seq, message, &mut connection.out);
+                connection.stretch(before);
             }
         }
         self.count_out(conn);
@@ -111,7 +111,7 @@ impl Lines {
     fn order(&mut self, conn: ConnId, order: ForemanOrder) {
         let now = self.now;
         let mut last_work = std::mem::take(&mut self.last_work);
-        let stays = self.foreman_mut(conn).map(|talk| talk.obey(now, order, &mut last_work));
+        let stays = self.foreman_mut(conn).map(|protocol| protocol.obey(now, order, &mut last_work));
         self.last_work = last_work;
         match stays {
             Some(true) => {}

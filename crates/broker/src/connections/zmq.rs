@@ -1,6 +1,6 @@
-//! Connections of ZeroMQ programs: from bytes to what a dialect makes of them, and from effects to their messages.
+//! Connections of ZeroMQ programs: bytes become messages for a dialect, and effects become bytes.
 
-mod talk;
+mod connection;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use turno_proto::native::encode_admin_answer;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy};
 use turno_proto::zmtp::{self, Peer, SocketType, ZmtpFault, ZmtpSession, ZmtpStep};
 
-pub use self::talk::ZmqLimits;
-pub(super) use self::talk::ZmqTalk;
-use self::talk::name_of;
-use super::brokers::Heard;
-use super::lines::{Line, Lines, Phase, Talk};
+pub(super) use self::connection::ZmqConnection;
+pub use self::connection::ZmqLimits;
+use self::connection::name_of;
+use super::brokers::PeerRead;
+use super::table::{Connection, ConnectionPhase, ConnectionTable, PeerProtocol};
 use super::{Connections, EngineHandle, Nonces};
 use crate::log_limit::{self, LogKind};
 use crate::turn::work_of;
-use crate::zmq::{Count, Dialect, Endpoints, Out, event_frames};
+use crate::zmq::{Count, Dialect, DialectOutput, Endpoints, event_frames};
 
 /// State that the ZeroMQ connections of a router share.
 #[derive(Debug)]
-pub(super) struct ZmqBoard {
+pub(super) struct ZmqConnections {
     endpoints: Endpoints,
     nonces: Nonces,
     /// How many such connections there are: without any, effects need not be looked at.
@@ -38,7 +38,7 @@ pub(super) struct ZmqBoard {
     limits: ZmqLimits,
 }
 
-impl ZmqBoard {
+impl ZmqConnections {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             endpoints: Endpoints::default(),
@@ -51,25 +51,30 @@ impl ZmqBoard {
     }
 }
 
-impl Lines {
-    fn zmq_mut(&mut self, id: ConnId) -> Option<&mut ZmqTalk> {
-        let line = self.get_mut(id).filter(|line| !line.is_doomed())?;
-        match &mut line.talk {
-            Talk::Zmtp(talk) => Some(talk),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Ring(_) => None,
+impl ConnectionTable {
+    fn zmq_mut(&mut self, id: ConnId) -> Option<&mut ZmqConnection> {
+        let connection = self.get_mut(id).filter(|connection| !connection.is_doomed())?;
+        match &mut connection.protocol {
+            PeerProtocol::Zmtp(protocol) => Some(protocol),
+            PeerProtocol::Native(_) | PeerProtocol::Foreman(_) | PeerProtocol::Link(_) | PeerProtocol::Ring(_) => None,
         }
     }
 
     fn is_zmq(&self, id: ConnId) -> bool {
-        self.zmq.count > 0 && self.get(id).is_some_and(|line| matches!(line.talk, Talk::Zmtp(_)))
+        self.zmq.count > 0
+            && self.get(id).is_some_and(|connection| matches!(connection.protocol, PeerProtocol::Zmtp(_)))
     }
 
     /// Has the dialect of a connection do something. Its consequences are handled when the turn ends.
-    fn with_dialect<R>(&mut self, conn: ConnId, with: impl FnOnce(&mut Dialect, &mut Out<'_>) -> R) -> Option<R> {
+    fn with_dialect<R>(
+        &mut self,
+        conn: ConnId,
+        with: impl FnOnce(&mut Dialect, &mut DialectOutput<'_>) -> R,
+    ) -> Option<R> {
         let (mut inputs, mut says) = (std::mem::take(&mut self.zmq.inputs), Vec::new());
         let (now, memory) = (self.now, self.account.meter().room());
-        let result = self.zmq_mut(conn).and_then(|ZmqTalk { dialect, endpoint, .. }| {
-            let mut out = Out { conn, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
+        let result = self.zmq_mut(conn).and_then(|ZmqConnection { dialect, endpoint, .. }| {
+            let mut out = DialectOutput { conn, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
             Some(with(dialect.as_mut()?, &mut out))
         });
         self.zmq.inputs = inputs;
@@ -81,15 +86,15 @@ impl Lines {
 
     /// Writes a message. True if it is among what waits to be written.
     fn say(&mut self, conn: ConnId, frames: &[Bytes], slots_limit_it: bool) -> bool {
-        let Some(line) = self.room_of(conn) else { return false };
-        let before = line.out.len();
-        let Talk::Zmtp(talk) = &mut line.talk else { return false };
-        talk.session.send(frames.iter().map(|frame| &**frame), &mut line.out);
-        talk.endpoint.count(Count::Sent);
+        let Some(connection) = self.room_of(conn) else { return false };
+        let before = connection.out.len();
+        let PeerProtocol::Zmtp(protocol) = &mut connection.protocol else { return false };
+        protocol.session.send(frames.iter().map(|frame| &**frame), &mut connection.out);
+        protocol.endpoint.count(Count::Sent);
         if slots_limit_it {
-            line.add_slot_limited(before)
+            connection.add_slot_limited(before)
         } else {
-            line.stretch(before)
+            connection.stretch(before)
         }
         self.count_out(conn);
         true
@@ -110,7 +115,7 @@ impl Lines {
     }
 
     fn queued(&mut self, conn: ConnId, delivery: Delivery) {
-        let waiting = self.get(conn).map_or(0, Line::waiting);
+        let waiting = self.get(conn).map_or(0, Connection::waiting);
         self.with_dialect(conn, |dialect, _| dialect.queued(delivery, waiting));
     }
 
@@ -175,9 +180,9 @@ impl Lines {
     fn ease(&mut self, conn: ConnId) {
         let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
         let limits = self.zmq.limits;
-        if let Some(talk) = self.zmq_mut(conn)
-            && talk.held_back
-            && talk.wants_reading(limits, refuses)
+        if let Some(protocol) = self.zmq_mut(conn)
+            && protocol.held_back
+            && protocol.wants_reading(limits, refuses)
         {
             self.granted.push(conn);
         }
@@ -198,14 +203,14 @@ impl Lines {
         }
         let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
         let limits = self.zmq.limits;
-        self.zmq_mut(conn).is_none_or(|talk| talk.wants_reading(limits, refuses))
+        self.zmq_mut(conn).is_none_or(|protocol| protocol.wants_reading(limits, refuses))
     }
 
     /// An event as the peers of that connection's endpoint get it, without encryption; `None` if it is another kind of
     /// connection.
     pub(super) fn zmq_event(&self, conn: ConnId, event: EventRef<'_>) -> Option<Vec<u8>> {
-        let Talk::Zmtp(talk) = &self.get(conn)?.talk else { return None };
-        let frames = event_frames(event, &talk.endpoint.settings().topic);
+        let PeerProtocol::Zmtp(protocol) = &self.get(conn)?.protocol else { return None };
+        let frames = event_frames(event, &protocol.endpoint.settings().topic);
         let mut bytes = Vec::new();
         zmtp::encode(frames.iter().map(|frame| &**frame), &mut bytes);
         Some(bytes)
@@ -213,26 +218,26 @@ impl Lines {
 
     /// An event goes to that connection.
     pub(super) fn zmq_sent(&self, conn: ConnId) {
-        if let Some(Talk::Zmtp(talk)) = self.get(conn).map(|line| &line.talk) {
-            talk.endpoint.count(Count::Sent);
+        if let Some(PeerProtocol::Zmtp(protocol)) = self.get(conn).map(|connection| &connection.protocol) {
+            protocol.endpoint.count(Count::Sent);
         }
     }
 
     /// The endpoint of a connection, if it is a ZeroMQ peer's.
     pub(super) fn zmq_place(&self, conn: ConnId) -> Option<u16> {
-        match &self.get(conn)?.talk {
-            Talk::Zmtp(talk) => Some(talk.place),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Ring(_) => None,
+        match &self.get(conn)?.protocol {
+            PeerProtocol::Zmtp(protocol) => Some(protocol.place),
+            PeerProtocol::Native(_) | PeerProtocol::Foreman(_) | PeerProtocol::Link(_) | PeerProtocol::Ring(_) => None,
         }
     }
 
     /// A connection is over.
-    pub(super) fn zmq_left(&mut self, line: &Line) {
-        if let Talk::Zmtp(talk) = &line.talk {
+    pub(super) fn zmq_left(&mut self, connection: &Connection) {
+        if let PeerProtocol::Zmtp(protocol) = &connection.protocol {
             self.zmq.count -= 1;
-            talk.endpoint.left(line.id);
-            talk.tell_if_unanswered(line);
-            talk.count_lost(line);
+            protocol.endpoint.left(connection.id);
+            protocol.tell_if_unanswered(connection);
+            protocol.count_lost(connection);
         }
     }
 }
@@ -240,34 +245,34 @@ impl Lines {
 impl<D: EngineHandle> Connections<D> {
     /// Sets how many messages of a peer may have no outcome. With low limits a simulation sees peers held back often.
     pub const fn set_zmq_limits(&mut self, limits: ZmqLimits) {
-        self.lines.zmq.limits = limits;
+        self.table.zmq.limits = limits;
     }
 
     /// These endpoints are there, and nonces come from there.
     pub fn set_zmq(&mut self, endpoints: Endpoints, nonces: Nonces) {
-        self.lines.zmq.endpoints = endpoints;
-        self.lines.zmq.nonces = nonces;
+        self.table.zmq.endpoints = endpoints;
+        self.table.zmq.nonces = nonces;
     }
 
     /// Sends views of the endpoints.
     pub(super) fn tell_endpoints(&mut self, id: ConnId, seq: u32) {
-        let answer = AdminAnswer::ZmqEndpoints { endpoints: self.lines.zmq.endpoints.views() };
-        self.lines.write(id, |out| encode_admin_answer(seq, &answer, out));
+        let answer = AdminAnswer::ZmqEndpoints { endpoints: self.table.zmq.endpoints.views() };
+        self.table.write(id, |out| encode_admin_answer(seq, &answer, out));
     }
 
     /// A ZeroMQ peer connected; `None` if there is no such endpoint, or the system has no randomness.
     pub(super) fn accept_zmq(&mut self, now: Mono, address: String, place: u16) -> Option<ConnId> {
-        let endpoint = Arc::clone(self.lines.zmq.endpoints.get(place)?);
+        let endpoint = Arc::clone(self.table.zmq.endpoints.get(place)?);
         let settings = Arc::clone(endpoint.wire());
         let mut entropy = Entropy::new([0; ENTROPY_LEN]);
-        self.lines.zmq.nonces.fill(&mut *entropy)?;
+        self.table.zmq.nonces.fill(&mut *entropy)?;
         let mut greeting = Vec::new();
         let session = ZmtpSession::begin(now, settings, entropy, &mut greeting);
-        let talk = ZmqTalk { session, dialect: None, endpoint, place, held_back: false };
-        let id = self.lines.insert_talk(address, Talk::Zmtp(Box::new(talk)));
-        self.lines.zmq.count += 1;
-        if self.lines.zmq.endpoints.get(place).is_some_and(|endpoint| endpoint.opened()) {
-            self.lines.zmq_write(id, &greeting);
+        let protocol = ZmqConnection { session, dialect: None, endpoint, place, held_back: false };
+        let id = self.table.insert_talk(address, PeerProtocol::Zmtp(Box::new(protocol)));
+        self.table.zmq.count += 1;
+        if self.table.zmq.endpoints.get(place).is_some_and(|endpoint| endpoint.opened()) {
+            self.table.zmq_write(id, &greeting);
         } else {
             self.part(now, id, Code::TooManyConnections);
         }
@@ -275,26 +280,26 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     /// These bytes came from a ZeroMQ peer.
-    pub(super) fn take_from_zmq(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> Heard {
-        let mut said = std::mem::take(&mut self.lines.said);
-        let step = match self.lines.zmq_mut(id) {
-            Some(talk) => talk.session.step(now, bytes, &mut said),
-            None => return Heard::Over,
+    pub(super) fn take_from_zmq(&mut self, now: Mono, id: ConnId, bytes: &[u8]) -> PeerRead {
+        let mut said = std::mem::take(&mut self.table.said);
+        let step = match self.table.zmq_mut(id) {
+            Some(protocol) => protocol.session.step(now, bytes, &mut said),
+            None => return PeerRead::Over,
         };
         let step = match step {
             Ok((ZmtpStep::Asks(shown), used)) => Ok((self.judge(now, id, &shown, &mut said), used)),
             Ok((step, used)) => Ok((Ok(step), used)),
             Err(fault) => Err(fault),
         };
-        self.lines.zmq_write(id, &said);
+        self.table.zmq_write(id, &said);
         said.clear();
-        self.lines.said = said;
+        self.table.said = said;
         match step {
-            Ok((Ok(ZmtpStep::NeedMore), 0)) => Heard::NeedMore,
-            Ok((Ok(step), used)) => Heard::Took(used, self.take_zmq_step(now, id, step)),
+            Ok((Ok(ZmtpStep::NeedMore), 0)) => PeerRead::NeedMore,
+            Ok((Ok(step), used)) => PeerRead::Took(used, self.take_zmq_step(now, id, step)),
             Ok((Err(fault), _)) | Err(fault) => {
                 self.zmq_fault(now, id, fault);
-                Heard::Over
+                PeerRead::Over
             }
         }
     }
@@ -307,19 +312,23 @@ impl<D: EngineHandle> Connections<D> {
         shown: &zmtp::ZmtpCredentials,
         said: &mut Vec<u8>,
     ) -> Result<ZmtpStep, ZmtpFault> {
-        let Some(talk) = self.lines.zmq_mut(id) else { return Ok(ZmtpStep::NeedMore) };
-        if talk.endpoint.accepts(shown) { Ok(talk.session.accept(now, said)) } else { Err(talk.session.refuse(said)) }
+        let Some(protocol) = self.table.zmq_mut(id) else { return Ok(ZmtpStep::NeedMore) };
+        if protocol.endpoint.accepts(shown) {
+            Ok(protocol.session.accept(now, said))
+        } else {
+            Err(protocol.session.refuse(said))
+        }
     }
 
     fn zmq_fault(&mut self, now: Mono, id: ConnId, fault: ZmtpFault) {
-        if let Some(line) = self.lines.get(id)
-            && let Talk::Zmtp(talk) = &line.talk
+        if let Some(connection) = self.table.get(id)
+            && let PeerProtocol::Zmtp(protocol) = &connection.protocol
         {
-            if talk.dialect.is_none() {
-                talk.endpoint.count(Count::BadHandshake);
+            if protocol.dialect.is_none() {
+                protocol.endpoint.count(Count::BadHandshake);
             }
             if log_limit::admits(LogKind::Protocol) {
-                info!(address = line.address, code = %fault.code(), reason = %fault, "closing a ZeroMQ connection");
+                info!(address = connection.address, code = %fault.code(), reason = %fault, "closing a ZeroMQ connection");
             }
         }
         self.part(now, id, fault.code());
@@ -331,8 +340,8 @@ impl<D: EngineHandle> Connections<D> {
             ZmtpStep::NeedMore | ZmtpStep::Done | ZmtpStep::Asks(_) => return 1,
             ZmtpStep::Handshaked(peer) => self.zmq_opened(now, id, peer),
             ZmtpStep::Message(message) => {
-                let heard = self.lines.with_dialect(id, |dialect, out| dialect.hear(&message, out));
-                self.lines.ends(id, heard);
+                let heard = self.table.with_dialect(id, |dialect, out| dialect.hear(&message, out));
+                self.table.ends(id, heard);
             }
             ZmtpStep::Subscribe(prefix) => self.zmq_subscribes(id, &prefix, true),
             ZmtpStep::Cancel(prefix) => self.zmq_subscribes(id, &prefix, false),
@@ -341,23 +350,23 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     fn zmq_subscribes(&mut self, id: ConnId, prefix: &[u8], wants: bool) {
-        self.lines.with_dialect(id, |dialect, out| dialect.hear_subscription(prefix, wants, out));
+        self.table.with_dialect(id, |dialect, out| dialect.hear_subscription(prefix, wants, out));
     }
 
     /// The handshake is done: the engine hears of the peer.
     fn zmq_opened(&mut self, now: Mono, id: ConnId, peer: Peer) {
-        let mut inputs = std::mem::take(&mut self.lines.zmq.inputs);
+        let mut inputs = std::mem::take(&mut self.table.zmq.inputs);
         let (mut said, memory) = (Vec::new(), self.meter().room());
-        if let Some(line) = self.lines.get_mut(id)
-            && let Talk::Zmtp(talk) = &mut line.talk
+        if let Some(connection) = self.table.get_mut(id)
+            && let PeerProtocol::Zmtp(protocol) = &mut connection.protocol
         {
-            let ZmqTalk { session, dialect, endpoint, .. } = &mut **talk;
-            line.phase = Phase::Open;
-            let address = line.address.clone();
+            let ZmqConnection { session, dialect, endpoint, .. } = &mut **protocol;
+            connection.phase = ConnectionPhase::Open;
+            let address = connection.address.clone();
             debug!(address, socket = %peer.socket_type, endpoint = endpoint.settings().name, "a ZeroMQ peer connected");
             inputs.push_back(Input::Connected { conn: id, name: name_of(&peer, &address), address: address.clone() });
             inputs.push_back(Input::Ready { conn: id });
-            let mut out = Out { conn: id, endpoint, now, memory, inputs: &mut inputs, says: &mut Vec::new() };
+            let mut out = DialectOutput { conn: id, endpoint, now, memory, inputs: &mut inputs, says: &mut Vec::new() };
             *dialect = Some(Dialect::begin(peer.socket_type, &mut out));
             if matches!(peer.socket_type, SocketType::Pub | SocketType::Xpub) {
                 // A publisher sends what somebody subscribed to: the broker wants everything.
@@ -365,23 +374,23 @@ impl<D: EngineHandle> Connections<D> {
             }
             endpoint.joined(id, address, peer);
         }
-        self.lines.zmq.inputs = inputs;
-        self.lines.zmq_write(id, &said);
+        self.table.zmq.inputs = inputs;
+        self.table.zmq_write(id, &said);
     }
 
     /// The engine hears what dialects said. Returns what it weighs.
     pub(super) fn put_zmq_inputs(&mut self, now: Mono) -> u32 {
         let mut work = 1;
-        while let Some(input) = self.lines.zmq.inputs.pop_front() {
+        while let Some(input) = self.table.zmq.inputs.pop_front() {
             if let Input::Publish { conn, .. } = &input
                 && self.ring.is_some()
-                && let Some(line) = self.lines.get_mut(*conn)
+                && let Some(connection) = self.table.get_mut(*conn)
             {
-                line.publishes = true;
+                connection.publishes = true;
             }
             work += work_of(&input);
-            self.lines.copies = 0;
-            self.engine_handle.put(now, input, &mut self.lines);
+            self.table.copies = 0;
+            self.engine_handle.put(now, input, &mut self.table);
             work += self.work_of_events();
         }
         work
@@ -389,12 +398,12 @@ impl<D: EngineHandle> Connections<D> {
 
     /// Ends connections whose peers cannot be what they are. True if there were any.
     pub(super) fn settle_zmq(&mut self, now: Mono) -> bool {
-        let mut any = !self.lines.zmq.inputs.is_empty();
+        let mut any = !self.table.zmq.inputs.is_empty();
         self.put_zmq_inputs(now);
-        for (id, code) in std::mem::take(&mut self.lines.zmq.failed) {
+        for (id, code) in std::mem::take(&mut self.table.zmq.failed) {
             any = true;
             if log_limit::admits(LogKind::Protocol) {
-                let address = self.lines.get(id).map(|line| line.address.as_str()).unwrap_or_default();
+                let address = self.table.get(id).map(|connection| connection.address.as_str()).unwrap_or_default();
                 info!(address, %code, "closing a ZeroMQ connection");
             }
             self.part(now, id, code);
@@ -404,28 +413,29 @@ impl<D: EngineHandle> Connections<D> {
 
     /// Time passed: heartbeats are due, and who was held back may go on.
     pub(super) fn sweep_zmq(&mut self, now: Mono) {
-        if self.lines.zmq.count == 0 {
+        if self.table.zmq.count == 0 {
             return;
         }
-        self.lines.now = now;
-        let is_zmq = |line: &&Line| matches!(line.talk, Talk::Zmtp(_)) && !line.is_doomed();
-        let ids: Vec<ConnId> = self.lines.iter().filter(is_zmq).map(|line| line.id).collect();
+        self.table.now = now;
+        let is_zmq =
+            |connection: &&Connection| matches!(connection.protocol, PeerProtocol::Zmtp(_)) && !connection.is_doomed();
+        let ids: Vec<ConnId> = self.table.iter().filter(is_zmq).map(|connection| connection.id).collect();
         for id in ids {
-            self.lines.ease(id);
-            self.lines.count_in(id);
+            self.table.ease(id);
+            self.table.count_in(id);
             let read = self.wants_reading(id);
-            let ticked = self.lines.with_dialect(id, |dialect, out| dialect.tick(read, out));
-            self.lines.ends(id, ticked);
+            let ticked = self.table.with_dialect(id, |dialect, out| dialect.tick(read, out));
+            self.table.ends(id, ticked);
             let mut said = Vec::new();
-            let Some(talk) = self.lines.zmq_mut(id) else { continue };
+            let Some(protocol) = self.table.zmq_mut(id) else { continue };
             if !read {
                 // It cannot be silent. A PING would break the connection of a program that has ended, and what it sent is still to
                 // be read.
-                talk.session.heard(now);
+                protocol.session.heard(now);
                 continue;
             }
-            let result = talk.session.handle_timeout(now, &mut said);
-            self.lines.zmq_write(id, &said);
+            let result = protocol.session.handle_timeout(now, &mut said);
+            self.table.zmq_write(id, &said);
             if let Err(fault) = result {
                 self.zmq_fault(now, id, fault);
             }
@@ -434,15 +444,15 @@ impl<D: EngineHandle> Connections<D> {
     }
 }
 
-impl Lines {
+impl ConnectionTable {
     /// Writes the bytes that a session produced by itself.
     fn zmq_write(&mut self, id: ConnId, said: &[u8]) {
         if !said.is_empty()
-            && let Some(line) = self.room_of(id)
+            && let Some(connection) = self.room_of(id)
         {
-            let before = line.out.len();
-            line.out.extend_from_slice(said);
-            line.stretch(before);
+            let before = connection.out.len();
+            connection.out.extend_from_slice(said);
+            connection.stretch(before);
             self.count_out(id);
         }
     }

@@ -1,4 +1,4 @@
-//! Asking a member of a ring for a number that is free, before the broker starts (`--sid auto`).
+//! The request for a free sid to a member of a ring, before the broker starts (`--sid auto`).
 
 use std::io;
 use std::time::{Duration, Instant};

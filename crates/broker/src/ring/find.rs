@@ -1,5 +1,5 @@
-//! A broker that finds its own number (`--sid auto`). A member tells it one that is free, and another one if somebody else
-//! turns out to have that.
+//! The search for a free sid (`--sid auto`). A member tells it one that is free, and another one if somebody else turns
+//! out to have that.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use turno_proto::native::Secret;
 
 use super::ask::ask_within;
 use crate::error::ServeError;
-use crate::run::{Bound, Ended, Stop, Until, in_runtime, serve_here};
+use crate::run::{Bound, EndCause, Ended, Stop, in_runtime, serve_here};
 use crate::settings::Settings;
 
 /// How long until a member that does not answer is asked again.
@@ -43,7 +43,7 @@ pub fn run_finding<E: From<ServeError>>(
         // A runtime for each number: with it goes all that the broker had under that one, its ports too. A signal that comes in
         // between is not lost: the next runtime hears of it.
         let served = in_runtime(async {
-            let mut stop = Stop::new(Until::Signal)?;
+            let mut stop = Stop::new(EndCause::Signal)?;
             let sid = tokio::select! {
                 found = find(finding) => found?,
                 _ = stop.wait() => return Ok(Ok(Ended::default())),

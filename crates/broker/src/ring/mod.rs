@@ -1,4 +1,4 @@
-//! The broker's place in a ring, from its settings to its end.
+//! The ring membership of a broker, from its settings to its end.
 
 mod ask;
 mod find;
@@ -16,14 +16,14 @@ use super::connections::{Nonces, RingReport, RingWireSettings};
 use super::error::ServeError;
 use super::run::{Bound, listener_on};
 use super::settings::{RingConfig, Settings};
-use super::threads::Shell;
+use super::threads::BrokerThreads;
 
 pub use self::ask::ask_for_sid;
 pub use self::find::{Finding, run_finding};
 
 /// Why the broker ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum RingEnd {
     /// Somebody asked for it, here or of the whole ring.
     Asked,
     /// It could not join its ring, or must not be in it.
@@ -86,18 +86,18 @@ fn address_of(host: Option<&str>, bound: SocketAddr) -> String {
 
 /// Waits until the ring ends the broker. `settled` is called when the ring has taken it in; or when it cannot be joined yet, if
 /// the broker got its number when it was started.
-pub(super) async fn ends(shell: &Shell, ring: Option<&RingConfig>, mut settled: impl FnMut()) -> Why {
+pub(super) async fn ends(shell: &BrokerThreads, ring: Option<&RingConfig>, mut settled: impl FnMut()) -> RingEnd {
     let may_wait = ring.is_some_and(|ring| !ring.found);
     loop {
         for report in shell.ring_reports().await {
             match report {
                 RingReport::Stop => {
                     info!("the whole ring is shutting down");
-                    return Why::Asked;
+                    return RingEnd::Asked;
                 }
                 RingReport::Failed(code) => {
                     warn!(%code, "this broker cannot join the ring");
-                    return Why::RingFailed(code);
+                    return RingEnd::RingFailed(code);
                 }
                 RingReport::Joined => settled(),
                 RingReport::Waiting if may_wait => settled(),

@@ -1,4 +1,4 @@
-//! Links and members of the ring that this broker dials: found, reached, and then connections like those that were accepted.
+//! Connections that this broker dials: links and members of the ring.
 
 use std::io;
 use std::rc::Rc;

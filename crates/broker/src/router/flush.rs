@@ -1,5 +1,6 @@
-//! Once a tick, one write for each connection that has something to be told. What was read goes to the engine's thread, if it
-//! has its own, and each connection gets one write of everything the engine had for it since the last one.
+//! The flush after each tick: one write for each connection with pending output. What was read goes to the engine's
+//! thread, if it has its own, and each connection gets one write of everything the engine had for it since the last
+//! one.
 
 use std::io;
 use std::rc::Rc;
@@ -22,36 +23,36 @@ pub(super) fn flush<U: Upstream>(router: &Rc<Router<U>>) {
     state.connections.engine_handle_mut().post();
     for id in state.connections.take_dirty() {
         match state.write(id) {
-            Wrote::All => {}
-            Wrote::Some => wait_until_writable(router, &mut state, id),
-            Wrote::Broken => state.hang_up(id),
+            WriteOutcome::All => {}
+            WriteOutcome::Some => wait_until_writable(router, &mut state, id),
+            WriteOutcome::Broken => state.hang_up(id),
         }
     }
     router.settle(state);
 }
 
-enum Wrote {
+enum WriteOutcome {
     All,
     Some,
     Broken,
 }
 
 impl<U: Upstream> RouterState<U> {
-    fn write(&mut self, id: ConnId) -> Wrote {
+    fn write(&mut self, id: ConnId) -> WriteOutcome {
         let now = self.clock.now();
-        let Some(socket) = self.socket(id).filter(|socket| socket.blocked.is_none()) else { return Wrote::All };
-        let Some(write_end) = socket.write_end.clone() else { return Wrote::All };
+        let Some(socket) = self.socket(id).filter(|socket| socket.blocked.is_none()) else { return WriteOutcome::All };
+        let Some(write_end) = socket.write_end.clone() else { return WriteOutcome::All };
         let unwritten = self.connections.unwritten(id);
         let all = unwritten.len();
         let count = match if all == 0 { Ok(0) } else { write_end.try_write(unwritten) } {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(_) => return Wrote::Broken,
+            Err(_) => return WriteOutcome::Broken,
         };
         self.connections.wrote(now, id, count);
         self.resume(id);
         if count < all {
-            return Wrote::Some;
+            return WriteOutcome::Some;
         }
         if self.connections.said_all(id)
             && let Some(socket) = self.socket(id)
@@ -59,7 +60,7 @@ impl<U: Upstream> RouterState<U> {
             // Dropping the end tells the peer that this was all; its reader waits for the peer to close.
             socket.write_end = None;
         }
-        Wrote::All
+        WriteOutcome::All
     }
 }
 

@@ -26,14 +26,14 @@ use turno_proto::model::{ConnId, limits};
 use self::flush::flush;
 use self::socket::WriteEnd;
 use super::clock::Clock;
-use super::connections::{Connections, Door, LocalEngine};
+use super::connections::{Connections, ListenerKind, LocalEngine};
 use super::tasks::Tasks;
 use super::timer::Timer;
 use super::turn::Turn;
 
 pub(super) use self::accept::Stream;
 pub(super) use self::dial::connect_within;
-pub(super) use self::thread::{Letter, RouterThread, Workplace};
+pub(super) use self::thread::{RouterCommand, RouterContext, RouterThread};
 pub(super) use self::upstream::Upstream;
 
 /// How long the last answers may take to be written after the drain.
@@ -68,7 +68,7 @@ pub(super) struct RouterState<U> {
     read_buffer: Vec<u8>,
 }
 
-/// The socket of a connection, beside its line.
+/// The socket of a connection.
 #[derive(Debug)]
 struct Socket {
     id: ConnId,
@@ -105,7 +105,7 @@ impl<U: Upstream> Router<U> {
         if closed > 0 {
             self.open.fetch_sub(closed, Ordering::Relaxed);
         }
-        if state.connections.has_dirty() || state.connections.engine_handle().has_mail() {
+        if state.connections.has_dirty() || state.connections.engine_handle().has_unsent() {
             self.dirty.notify_one();
         }
         for id in state.connections.take_granted() {
@@ -148,9 +148,9 @@ impl<U: Upstream> Router<U> {
 
 impl Router {
     /// A new connection.
-    pub(super) fn place(self: &Rc<Self>, stream: Stream, address: String, door: Door) {
+    pub(super) fn place(self: &Rc<Self>, stream: Stream, address: String, kind: ListenerKind) {
         self.open.fetch_add(1, Ordering::Relaxed);
-        self.welcome(Ok(stream), address, door);
+        self.welcome(Ok(stream), address, kind);
     }
 
     /// Something that no connection said: time passed, or the broker is to end.

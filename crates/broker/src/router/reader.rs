@@ -1,5 +1,5 @@
-//! One task per connection that reads. It takes at most one full buffer a turn, and of that no more than [`Turn`] allows, then the
-//! others have theirs.
+//! The read task of a connection. It takes at most one full buffer a turn, and of that no more than [`Turn`] allows,
+//! then the others have theirs.
 
 use std::future::poll_fn;
 use std::io;

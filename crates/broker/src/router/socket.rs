@@ -1,4 +1,4 @@
-//! A connection's two ends, whatever it runs over.
+//! The two halves of a socket, TCP or Unix.
 
 use std::io;
 use std::pin::Pin;

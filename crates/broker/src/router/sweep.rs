@@ -1,4 +1,4 @@
-//! Checks every connection a few times a second.
+//! The sweep: a check of every connection a few times a second.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -12,21 +12,21 @@ use turno_proto::model::Limits;
 use turno_proto::native::Config;
 
 use super::Router;
-use super::accept::Parcel;
-use super::upstream::Mail;
+use super::accept::AcceptedStream;
+use super::upstream::InputBatch;
 use crate::clock::Clock;
-use crate::connections::{Connections, Door, LinkSettings, Nonces, RingWireSettings, Seat};
+use crate::connections::{Connections, LinkSettings, ListenerKind, Nonces, NumberAllocation, RingWireSettings};
 use crate::mailbox::Mailbox;
-use crate::memory::Meter;
+use crate::memory::MemoryMeter;
 use crate::zmq::Endpoints;
 
-/// A letter of the dispatcher to a router.
+/// A command of the dispatcher to a router.
 #[derive(Debug)]
-pub(crate) enum Letter {
+pub(crate) enum RouterCommand {
     /// To be done.
     Effect(PeerEffect),
-    /// A new connection, where it comes from, and by which door.
-    Welcome(Parcel, String, Door),
+    /// A new connection, with its address and the listener that accepted it.
+    Welcome(AcceptedStream, String, ListenerKind),
     /// Write what waits, and end.
     Finish,
     /// Fail, to show what that does.
@@ -36,7 +36,7 @@ pub(crate) enum Letter {
 
 /// State that all routers of a broker share.
 #[derive(Clone, Debug)]
-pub(crate) struct Workplace {
+pub(crate) struct RouterContext {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) config: Config,
@@ -48,13 +48,13 @@ pub(crate) struct Workplace {
     /// Counts connections, through all routers and their successors.
     pub(crate) accepted: Arc<AtomicU32>,
     /// The memory of all of them, and of the engine.
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: Arc<MemoryMeter>,
 }
 
-/// The dispatcher's hold of a router.
+/// The dispatcher's handle of a router.
 #[derive(Debug)]
 pub(crate) struct RouterThread {
-    pub(crate) letters: Arc<Mailbox<Letter>>,
+    pub(crate) commands: Arc<Mailbox<RouterCommand>>,
     pub(crate) inputs: Arc<Mailbox<Input>>,
     /// How many connections it has, and are on their way to it.
     pub(crate) open: Arc<AtomicUsize>,
@@ -62,15 +62,15 @@ pub(crate) struct RouterThread {
 
 impl RouterThread {
     /// Starts router number `number`. The receiver hears of its end: nothing but a drop, if it panicked.
-    pub(crate) fn start(number: u32, workplace: &Workplace) -> io::Result<(Self, oneshot::Receiver<()>)> {
-        let (letters, inputs) = (Arc::new(Mailbox::new()), Arc::new(Mailbox::new()));
+    pub(crate) fn start(number: u32, context: &RouterContext) -> io::Result<(Self, oneshot::Receiver<()>)> {
+        let (commands, inputs) = (Arc::new(Mailbox::new()), Arc::new(Mailbox::new()));
         let open = Arc::new(AtomicUsize::new(0));
         let (tell, ended) = oneshot::channel();
-        let Workplace { clock, limits, config, links, ring, zmq, bits, accepted, meter } = workplace.clone();
-        let seat = Seat { router: number, bits, accepted };
-        let router = Self { letters, inputs, open };
-        let (letters, inputs, open) =
-            (Arc::clone(&router.letters), Arc::clone(&router.inputs), Arc::clone(&router.open));
+        let RouterContext { clock, limits, config, links, ring, zmq, bits, accepted, meter } = context.clone();
+        let numbers = NumberAllocation { router: number, bits, accepted };
+        let router = Self { commands, inputs, open };
+        let (commands, inputs, open) =
+            (Arc::clone(&router.commands), Arc::clone(&router.inputs), Arc::clone(&router.open));
         std::thread::Builder::new().name(format!("turno-router-{number}")).spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -78,7 +78,7 @@ impl RouterThread {
             // The dispatcher hears of the end, and tries again.
             let runtime = runtime.inspect_err(|error| warn!(%error, "cannot start a router's runtime"));
             let Ok(runtime) = runtime else { return };
-            let mut connections = Connections::with_engine_handle(Mail::new(inputs), limits, config, seat);
+            let mut connections = Connections::with_engine_handle(InputBatch::new(inputs), limits, config, numbers);
             connections.set_meter(meter);
             connections.set_links(links);
             connections.set_zmq(zmq, Nonces::System);
@@ -88,7 +88,7 @@ impl RouterThread {
             runtime.block_on(async {
                 let router = Router::start(clock, connections, open);
                 tokio::select! {
-                    () = keep(&router, &letters) => {
+                    () = keep(&router, &commands) => {
                         // Nobody listens only if the broker was told to end at once.
                         let _ = tell.send(());
                     }
@@ -100,21 +100,21 @@ impl RouterThread {
     }
 }
 
-/// Does what the letters say, until the last one.
-async fn keep(router: &Rc<Router<Mail>>, letters: &Mailbox<Letter>) {
+/// Executes commands, until the last one.
+async fn keep(router: &Rc<Router<InputBatch>>, commands: &Mailbox<RouterCommand>) {
     let mut taken = Vec::new();
     loop {
-        letters.arrived().await;
-        letters.take(&mut taken);
+        commands.arrived().await;
+        commands.take(&mut taken);
         let mut finish = false;
         let mut effects = Vec::new();
-        for letter in taken.drain(..) {
-            match letter {
-                Letter::Effect(effect) => effects.push(effect),
-                Letter::Welcome(parcel, address, door) => router.welcome(parcel.unpack(), address, door),
-                Letter::Finish => finish = true,
+        for command in taken.drain(..) {
+            match command {
+                RouterCommand::Effect(effect) => effects.push(effect),
+                RouterCommand::Welcome(stream, address, kind) => router.welcome(stream.unpack(), address, kind),
+                RouterCommand::Finish => finish = true,
                 #[cfg(test)]
-                Letter::Panic => panic!("told to"),
+                RouterCommand::Panic => panic!("told to"),
             }
         }
         router.carry_out(effects.into_iter());

@@ -1,4 +1,4 @@
-//! The way from a router to the engine: none at all if it is on the same thread, else a mailbox.
+//! The way from a router to the engine: direct on the same thread, else a mailbox.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use turno_engine::{Input, PeerSink};
 use turno_proto::model::{Mono, limits};
 
 use crate::connections::{EngineHandle, LocalEngine};
-use crate::keeper::Keep as _;
 use crate::mailbox::Mailbox;
+use crate::storage::Storage as _;
 use crate::turn::work_of;
 
 /// An engine handle, as the tasks of a router know it.
@@ -22,7 +22,7 @@ pub(crate) trait Upstream: EngineHandle + Debug + 'static {
     }
 
     /// Whether something waits to be handed over, to the engine or to the disk.
-    fn has_mail(&self) -> bool {
+    fn has_unsent(&self) -> bool {
         false
     }
 
@@ -50,12 +50,12 @@ impl Upstream for LocalEngine {
         self.engine.next_deadline()
     }
 
-    fn has_mail(&self) -> bool {
-        self.keeper.has_mail()
+    fn has_unsent(&self) -> bool {
+        self.storage.has_unsent()
     }
 
     fn post(&mut self) {
-        self.keeper.post();
+        self.storage.post();
     }
 
     fn is_drained(&self) -> bool {
@@ -69,19 +69,19 @@ impl Upstream for LocalEngine {
 
 /// Inputs on their way to another thread.
 #[derive(Debug)]
-pub(super) struct Mail {
+pub(super) struct InputBatch {
     inputs: Vec<Input>,
     bytes: usize,
     to: Arc<Mailbox<Input>>,
 }
 
-impl Mail {
+impl InputBatch {
     pub(super) fn new(to: Arc<Mailbox<Input>>) -> Self {
         Self { inputs: Vec::new(), bytes: 0, to }
     }
 }
 
-impl EngineHandle for Mail {
+impl EngineHandle for InputBatch {
     fn put(&mut self, _now: Mono, input: Input, _peers: &mut impl PeerSink) {
         // Others wait behind it, however few bytes it has.
         self.bytes += (work_of(&input) as usize - 1) * limits::MAIL_WORK_BYTES;
@@ -89,12 +89,12 @@ impl EngineHandle for Mail {
     }
 }
 
-impl Upstream for Mail {
+impl Upstream for InputBatch {
     fn took(&mut self, bytes: usize) {
         self.bytes += bytes;
     }
 
-    fn has_mail(&self) -> bool {
+    fn has_unsent(&self) -> bool {
         !self.inputs.is_empty()
     }
 
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn calls_weigh_more_than_their_bytes() {
         let mailbox = Arc::new(Mailbox::new());
-        let mut mail = Mail::new(Arc::clone(&mailbox));
+        let mut mail = InputBatch::new(Arc::clone(&mailbox));
         let conn = ConnId { index: 0, generation: 1 };
         let mut none: Vec<Effect> = Vec::new();
         mail.took(100);

@@ -1,17 +1,17 @@
-//! REQ and DEALER sockets that ask.
+//! REQ and DEALER sockets that send requests.
 
 use turno_engine::{CallerMessage, Input};
 use turno_proto::model::{Code, Outgoing};
 use turno_proto::zmtp::Message;
 
 use super::calls::{Call, Calls};
-use super::dialect::{HANDLE, Out, SETUP};
+use super::dialect::{DialectOutput, HANDLE, SETUP};
 use super::endpoint::Count;
 use super::frames::{Frames, delimited, envelope, part, payload_behind};
 
 /// The requests of one socket.
 #[derive(Debug)]
-pub(crate) struct Asks {
+pub(crate) struct RequestSocket {
     /// A REQ socket: the envelope ends with the first empty frame, and there must be one.
     is_req: bool,
     /// The engine knows the queue.
@@ -19,7 +19,7 @@ pub(crate) struct Asks {
     calls: Calls,
 }
 
-impl Asks {
+impl RequestSocket {
     pub(super) fn new(is_req: bool) -> Self {
         Self { is_req, opened: false, calls: Calls::default() }
     }
@@ -29,7 +29,7 @@ impl Asks {
         !self.opened
     }
 
-    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let Some(skip) = self.envelope_of(message) else { return out.drop_message(Count::BadEnvelope) };
         let Some(payload) = payload_behind(message, skip)? else { return out.drop_message(Count::BadEnvelope) };
         if !self.opened {
@@ -53,7 +53,12 @@ impl Asks {
         Some(usize::from(is_delimiter))
     }
 
-    pub(super) fn caller_message(&mut self, seq: u32, message: CallerMessage, out: &Out<'_>) -> Option<Frames> {
+    pub(super) fn caller_message(
+        &mut self,
+        seq: u32,
+        message: CallerMessage,
+        out: &DialectOutput<'_>,
+    ) -> Option<Frames> {
         match message {
             // A plain socket gets one answer.
             CallerMessage::Reply { more: true, payload } => {

@@ -1,4 +1,4 @@
-//! Requests of one socket that have no outcome yet.
+//! Open requests of one socket.
 
 use std::collections::BTreeMap;
 

@@ -7,15 +7,15 @@ use turno_engine::{CallerMessage, Deliver, Input, Lent, NativeEffect};
 use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::zmtp::{Message, SocketType};
 
-use super::ask::Asks;
+use super::ask::RequestSocket;
 use super::endpoint::{Count, Endpoint};
 use super::frames::{Frames, part};
 use super::mdp::{self, MdpClient, MdpWorker, Speaker};
-use super::push::Pushes;
+use super::push::PushSocket;
 use super::settings::ZmqRole;
-use super::topics::{Subscribes, publication};
-use super::work::{Pulls, Works};
-use crate::memory::Room;
+use super::topics::{SubSocket, publication};
+use super::work::{PullSocket, RepWorker};
+use crate::memory::MessageMemory;
 
 /// The number of everything that is said to the engine before the first message. An error about it ends the connection.
 pub(super) const SETUP: u32 = u32::MAX;
@@ -24,18 +24,18 @@ pub(super) const HANDLE: u32 = 0;
 
 /// Where a dialect puts what follows.
 #[derive(Debug)]
-pub(crate) struct Out<'a> {
+pub(crate) struct DialectOutput<'a> {
     pub(crate) conn: ConnId,
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) now: Mono,
     /// Memory that the engine has left for messages.
-    pub(crate) memory: Room,
+    pub(crate) memory: MessageMemory,
     pub(crate) inputs: &'a mut VecDeque<Input>,
     /// Messages for the peer that no effect of the engine is the reason for.
     pub(crate) says: &'a mut Vec<Frames>,
 }
 
-impl Out<'_> {
+impl DialectOutput<'_> {
     pub(super) fn put(&mut self, input: Input) {
         self.inputs.push_back(input);
     }
@@ -81,44 +81,44 @@ impl Out<'_> {
 /// The translator of one connection.
 #[derive(Debug)]
 pub(crate) enum Dialect {
-    Asks(Asks),
-    Works(Works),
-    Pushes(Pushes),
-    Pulls(Pulls),
+    Asks(RequestSocket),
+    Works(RepWorker),
+    Pushes(PushSocket),
+    Pulls(PullSocket),
     Publishes,
-    Subscribes(Subscribes),
+    Subscribes(SubSocket),
     MdpClient(MdpClient),
     MdpWorker(MdpWorker),
 }
 
 impl Dialect {
     /// For a peer of that type. What a worker is to the engine is said at once, so that it gets work.
-    pub(crate) fn begin(theirs: SocketType, out: &mut Out<'_>) -> Self {
+    pub(crate) fn begin(theirs: SocketType, out: &mut DialectOutput<'_>) -> Self {
         let settings = out.endpoint.settings();
         let (slots, queue) = (settings.slots.unwrap_or(limits::ZMQ_SLOTS), settings.queue.clone());
         match (theirs, settings.role) {
-            (SocketType::Req, _) => Self::Asks(Asks::new(true)),
-            (SocketType::Dealer, ZmqRole::Client) => Self::Asks(Asks::new(false)),
+            (SocketType::Req, _) => Self::Asks(RequestSocket::new(true)),
+            (SocketType::Dealer, ZmqRole::Client) => Self::Asks(RequestSocket::new(false)),
             (SocketType::Rep | SocketType::Router, _) | (SocketType::Dealer, ZmqRole::Worker) => {
                 out.work(queue, if theirs == SocketType::Rep { 1 } else { slots });
-                Self::Works(Works)
+                Self::Works(RepWorker)
             }
             (SocketType::Push, _) => {
                 out.open(SETUP, HANDLE, queue);
-                Self::Pushes(Pushes::default())
+                Self::Pushes(PushSocket::default())
             }
             (SocketType::Pull, _) => {
                 out.work(queue, slots);
-                Self::Pulls(Pulls::default())
+                Self::Pulls(PullSocket::default())
             }
             (SocketType::Pub | SocketType::Xpub, _) => Self::Publishes,
             // A PAIR socket has no counterpart, so that its handshake fails.
-            (SocketType::Sub | SocketType::Xsub | SocketType::Pair, _) => Self::Subscribes(Subscribes::default()),
+            (SocketType::Sub | SocketType::Xsub | SocketType::Pair, _) => Self::Subscribes(SubSocket::default()),
         }
     }
 
     /// A message came. An error is why the connection ends.
-    pub(crate) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(crate) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         out.count(Count::Received);
         if matches!(self, Self::Asks(asks) if asks.is_new()) {
             match mdp::speaker(message, out.now) {
@@ -146,7 +146,7 @@ impl Dialect {
     }
 
     /// Time passed. An error is why the connection ends. `read`: the peer is read from.
-    pub(crate) fn tick(&mut self, read: bool, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(crate) fn tick(&mut self, read: bool, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         match self {
             Self::MdpWorker(worker) => worker.tick(read, out),
             Self::Pushes(pushes) => {
@@ -163,7 +163,7 @@ impl Dialect {
     }
 
     /// The peer wants publications that begin with these bytes, or wants them no more.
-    pub(crate) fn hear_subscription(&mut self, prefix: &[u8], wants: bool, out: &mut Out<'_>) {
+    pub(crate) fn hear_subscription(&mut self, prefix: &[u8], wants: bool, out: &mut DialectOutput<'_>) {
         if let Self::Subscribes(subscribes) = self {
             subscribes.hear(prefix, wants, out);
         }
@@ -173,7 +173,7 @@ impl Dialect {
     pub(crate) fn delivery(&self, deliver: &Deliver<Lent<'_>>) -> Option<Frames> {
         match self {
             Self::Works(works) => Some(works.delivery(deliver)),
-            Self::Pulls(_) => Some(Pulls::delivery(deliver)),
+            Self::Pulls(_) => Some(PullSocket::delivery(deliver)),
             Self::MdpWorker(worker) => Some(worker.delivery(deliver)),
             Self::Asks(_) | Self::Pushes(_) | Self::Publishes | Self::Subscribes(_) | Self::MdpClient(_) => None,
         }
@@ -187,14 +187,19 @@ impl Dialect {
     }
 
     /// So many bytes were written to the peer.
-    pub(crate) fn wrote(&mut self, bytes: usize, out: &mut Out<'_>) {
+    pub(crate) fn wrote(&mut self, bytes: usize, out: &mut DialectOutput<'_>) {
         if let Self::Pulls(pulls) = self {
             pulls.wrote(bytes, out);
         }
     }
 
     /// An effect about a message of the peer, as a message for it.
-    pub(crate) fn caller_message(&mut self, seq: u32, message: CallerMessage, out: &mut Out<'_>) -> Option<Frames> {
+    pub(crate) fn caller_message(
+        &mut self,
+        seq: u32,
+        message: CallerMessage,
+        out: &mut DialectOutput<'_>,
+    ) -> Option<Frames> {
         match self {
             Self::Asks(asks) => asks.caller_message(seq, message, out),
             Self::MdpClient(client) => client.caller_message(seq, message, out),
@@ -209,7 +214,12 @@ impl Dialect {
     }
 
     /// OK or ERROR of the engine. An error is why the connection ends.
-    pub(crate) fn answer(&mut self, seq: u32, result: Result<(), Code>, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(crate) fn answer(
+        &mut self,
+        seq: u32,
+        result: Result<(), Code>,
+        out: &mut DialectOutput<'_>,
+    ) -> Result<(), Code> {
         match result {
             Err(code) if seq == SETUP => Err(code),
             Err(_) => {
@@ -226,7 +236,7 @@ impl Dialect {
     }
 
     /// Handles an effect for clients and workers alone. An error is why the connection ends.
-    pub(crate) fn native(&mut self, effect: &NativeEffect, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(crate) fn native(&mut self, effect: &NativeEffect, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let (conn, seq) = (out.conn, SETUP);
         match *effect {
             NativeEffect::Stored { seq, .. } => {

@@ -1,4 +1,4 @@
-//! An endpoint of a running broker: its settings, its peers and what was counted there. All routers share it.
+//! An endpoint of a running broker: its settings, peers and counters. All routers share it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Between the frames of ZeroMQ and payloads of the broker.
+//! The translation between ZeroMQ frames and payloads.
 
 use bytes::Bytes;
 use turno_engine::Lent;

@@ -9,7 +9,7 @@ use turno_proto::model::{Code, Mono, Outgoing, QueueName, limits};
 use turno_proto::zmtp::Message;
 
 use super::calls::{Call, Calls};
-use super::dialect::Out;
+use super::dialect::DialectOutput;
 use super::endpoint::Count;
 use super::frames::{Frames, delimited, delivery_of, envelope, envelope_of, part, part_lent, payload_behind};
 
@@ -112,7 +112,7 @@ pub(crate) struct MdpClient {
 }
 
 impl MdpClient {
-    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let Some(at) = self.service_at(message) else { return out.drop_message(Count::BadEnvelope) };
         let service = message.part(at).unwrap_or_default();
         let Some(payload) = payload_behind(message, at + 1)? else { return out.drop_message(Count::BadEnvelope) };
@@ -142,7 +142,7 @@ impl MdpClient {
         }
     }
 
-    fn handle_of(&mut self, service: &[u8], out: &mut Out<'_>) -> Option<u32> {
+    fn handle_of(&mut self, service: &[u8], out: &mut DialectOutput<'_>) -> Option<u32> {
         let queue = QueueName::from_bytes(service).ok()?;
         if let Some(handle) = self.handles.get(&queue) {
             return Some(*handle);
@@ -157,7 +157,7 @@ impl MdpClient {
     }
 
     /// A service of the broker itself (8/MMI): whether somebody gives a service.
-    fn ask_broker(&mut self, service: &[u8], body: &[u8], call: Call, out: &mut Out<'_>) {
+    fn ask_broker(&mut self, service: &[u8], body: &[u8], call: Call, out: &mut DialectOutput<'_>) {
         let seq = self.calls.insert(call);
         match QueueName::from_bytes(body) {
             Ok(queue) if service == b"mmi.service" => {
@@ -169,7 +169,7 @@ impl MdpClient {
         }
     }
 
-    fn answer_broker(&mut self, seq: u32, code: &'static str, out: &mut Out<'_>) {
+    fn answer_broker(&mut self, seq: u32, code: &'static str, out: &mut DialectOutput<'_>) {
         if let Some(call) = self.calls.take(seq) {
             let frames = self.reply(call, CLIENT_FINAL, vec![Bytes::from_static(code.as_bytes())]);
             out.says.push(frames);
@@ -177,19 +177,24 @@ impl MdpClient {
     }
 
     /// The broker's answer about a queue.
-    pub(super) fn shown(&mut self, seq: u32, answer: &AdminAnswer, out: &mut Out<'_>) {
+    pub(super) fn shown(&mut self, seq: u32, answer: &AdminAnswer, out: &mut DialectOutput<'_>) {
         let works = matches!(answer, AdminAnswer::Queue { queue } if queue.consumers > 0);
         self.answer_broker(seq, if works { "200" } else { "404" }, out);
     }
 
     /// It refused to say. True if it was asked.
-    pub(super) fn not_shown(&mut self, seq: u32, out: &mut Out<'_>) -> bool {
+    pub(super) fn not_shown(&mut self, seq: u32, out: &mut DialectOutput<'_>) -> bool {
         let asked = self.calls.has(seq);
         self.answer_broker(seq, "404", out);
         asked
     }
 
-    pub(super) fn caller_message(&mut self, seq: u32, message: CallerMessage, out: &Out<'_>) -> Option<Frames> {
+    pub(super) fn caller_message(
+        &mut self,
+        seq: u32,
+        message: CallerMessage,
+        out: &DialectOutput<'_>,
+    ) -> Option<Frames> {
         match message {
             CallerMessage::Reply { more: true, payload } if self.version == Version::Two => {
                 let call = self.calls.get(seq)?.clone();
@@ -252,7 +257,7 @@ pub(crate) struct MdpWorker {
 
 impl MdpWorker {
     /// A command came. An error is why the connection ends.
-    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         self.heard = out.now;
         let at = header_at(message).filter(|at| message.part(*at) == Some(self.version.of_worker()));
         let command = at.and_then(|at| match message.part(at + 1) {
@@ -273,7 +278,7 @@ impl MdpWorker {
         }
     }
 
-    fn ready(&mut self, service: &[u8], out: &mut Out<'_>) -> Result<(), Code> {
+    fn ready(&mut self, service: &[u8], out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let queue = QueueName::from_bytes(service);
         match queue {
             Ok(queue) if !self.works => {
@@ -289,7 +294,7 @@ impl MdpWorker {
     }
 
     #[expect(clippy::unused_self, reason = "it says what the worker said")]
-    fn reply(&self, message: &Message, at: usize, more: bool, out: &mut Out<'_>) -> Result<(), Code> {
+    fn reply(&self, message: &Message, at: usize, more: bool, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let delivery = message.part(at).and_then(delivery_of);
         let (Some(delivery), Some([])) = (delivery, message.part(at + 1)) else {
             return out.drop_message(Count::BadEnvelope);
@@ -313,7 +318,7 @@ impl MdpWorker {
     }
 
     /// Time passed: it gets a heartbeat, or is given up for its silence. `read`: it is read from, so that it can be silent.
-    pub(super) fn tick(&mut self, read: bool, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(super) fn tick(&mut self, read: bool, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let interval = u64::from(limits::MDP_HEARTBEAT_MS);
         if !read {
             self.heard = out.now;

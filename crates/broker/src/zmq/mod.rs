@@ -1,4 +1,4 @@
-//! The gateway for ZeroMQ programs: what their sockets say becomes inputs of the engine, and effects become messages.
+//! The gateway for ZeroMQ programs: messages become inputs of the engine, and effects become messages.
 //!
 //! An [`Endpoint`] is a place where ZeroMQ peers connect, with the queue and topics that its peers have to do with. A dialect
 //! translates for one connection. It keeps envelopes and numbers, and decides nothing about queues. Nothing here knows sockets
@@ -15,7 +15,7 @@ mod settings;
 mod topics;
 mod work;
 
-pub(crate) use self::dialect::{Dialect, Out};
+pub(crate) use self::dialect::{Dialect, DialectOutput};
 pub use self::endpoint::Endpoints;
 pub(crate) use self::endpoint::{Count, Endpoint};
 pub use self::settings::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};

@@ -1,4 +1,5 @@
-//! PUSH sockets: what they send is stored. What the broker has no room for waits here, since a PUSH socket cannot be told.
+//! PUSH sockets: their messages are stored. What the broker has no room for waits here, since a PUSH socket cannot be
+//! told.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,14 @@ use turno_proto::model::limits::MESSAGE_OVERHEAD_BYTES;
 use turno_proto::model::{Code, Outgoing, Payload};
 use turno_proto::zmtp::Message;
 
-use super::dialect::{HANDLE, Out, SETUP};
+use super::dialect::{DialectOutput, HANDLE, SETUP};
 use super::endpoint::Count;
 use super::frames::payload_behind;
 
 /// The messages of one socket that are not stored. Nothing is read from it while one is held, so that they are those of one read, and
 /// what the engine refused at once.
 #[derive(Debug, Default)]
-pub(crate) struct Pushes {
+pub(crate) struct PushSocket {
     /// How many came.
     count: u64,
     /// Those that the engine has, by their numbers there; each with its place in the order in which they came.
@@ -34,8 +35,8 @@ const fn may_pass(code: Code) -> bool {
     matches!(code, Code::OverMemory | Code::OverDisk | Code::Closing)
 }
 
-impl Pushes {
-    pub(super) fn hear(&mut self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+impl PushSocket {
+    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let Some(payload) = payload_behind(message, 0)? else { return Ok(()) };
         self.count += 1;
         if self.held.is_empty() && self.may_give(&payload, out) {
@@ -46,7 +47,7 @@ impl Pushes {
         Ok(())
     }
 
-    fn give(&mut self, place: u64, payload: Payload, out: &mut Out<'_>) {
+    fn give(&mut self, place: u64, payload: Payload, out: &mut DialectOutput<'_>) {
         let seq = u32::try_from(place % u64::from(SETUP - 1)).unwrap_or_default() + 1;
         self.given_bytes += cost(&payload);
         self.given.insert(seq, (place, payload.clone()));
@@ -65,12 +66,12 @@ impl Pushes {
         Some(taken)
     }
 
-    pub(super) fn stored(&mut self, seq: u32, out: &mut Out<'_>) {
+    pub(super) fn stored(&mut self, seq: u32, out: &mut DialectOutput<'_>) {
         self.take(seq);
         self.give_held(out);
     }
 
-    pub(super) fn refused(&mut self, seq: u32, code: Code, out: &Out<'_>) {
+    pub(super) fn refused(&mut self, seq: u32, code: Code, out: &DialectOutput<'_>) {
         let Some((place, payload)) = self.take(seq) else { return };
         if may_pass(code) && cost(&payload) <= out.memory.most {
             self.hold(place, payload);
@@ -81,7 +82,7 @@ impl Pushes {
 
     /// The first of those that are held goes to the engine if there may be room for it. One at a time: a shorter one behind it
     /// must not overtake it.
-    pub(super) fn give_held(&mut self, out: &mut Out<'_>) {
+    pub(super) fn give_held(&mut self, out: &mut DialectOutput<'_>) {
         let may_give = self.held.first_key_value().is_some_and(|(_, payload)| self.may_give(payload, out));
         if may_give
             && self.given.is_empty()
@@ -93,7 +94,7 @@ impl Pushes {
     }
 
     /// Whether the engine may have room for it; what it never has room for it is to refuse.
-    fn may_give(&self, payload: &Payload, out: &Out<'_>) -> bool {
+    fn may_give(&self, payload: &Payload, out: &DialectOutput<'_>) -> bool {
         let cost = cost(payload);
         self.given_bytes.saturating_add(cost) <= out.memory.free || cost > out.memory.most
     }

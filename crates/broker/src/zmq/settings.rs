@@ -1,4 +1,4 @@
-//! Settings of one endpoint.
+//! Settings of an endpoint.
 
 use std::collections::BTreeMap;
 use std::fmt;

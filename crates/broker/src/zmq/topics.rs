@@ -1,4 +1,4 @@
-//! PUB sockets publish, SUB sockets subscribe.
+//! PUB and SUB sockets: they publish and subscribe.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use turno_engine::{Event, EventRef, Input};
 use turno_proto::model::{Code, Filter, Topic, limits};
 use turno_proto::zmtp::Message;
 
-use super::dialect::Out;
+use super::dialect::DialectOutput;
 use super::endpoint::Count;
 use super::frames::{Frames, part, payload_behind, whole_publication};
 
@@ -44,14 +44,14 @@ pub(crate) fn event_frames(event: EventRef<'_>, prefix: &str) -> Frames {
 
 /// A SUB or XSUB socket.
 #[derive(Debug, Default)]
-pub(crate) struct Subscribes {
+pub(crate) struct SubSocket {
     /// The filters of the engine, and how many subscriptions each stands for: of a subscription with white space the engine
     /// hears only what stands before that, and the socket itself drops what it does not want.
     filters: BTreeMap<Bytes, u32>,
 }
 
-impl Subscribes {
-    pub(super) fn hear(&mut self, wanted: &[u8], wants: bool, out: &mut Out<'_>) {
+impl SubSocket {
+    pub(super) fn hear(&mut self, wanted: &[u8], wants: bool, out: &mut DialectOutput<'_>) {
         let prefix = [out.endpoint.settings().topic.as_bytes(), before_space(wanted)].concat();
         let Ok(filter) = Filter::prefix(&prefix) else { return out.count(Count::BadTopic) };
         let (conn, seq) = (out.conn, 0);
@@ -65,7 +65,7 @@ impl Subscribes {
     }
 
     /// Whether the filter is a new one.
-    fn add(&mut self, prefix: Bytes, out: &Out<'_>) -> bool {
+    fn add(&mut self, prefix: Bytes, out: &DialectOutput<'_>) -> bool {
         if self.filters.len() >= limits::SUBSCRIPTIONS_MAX && !self.filters.contains_key(&prefix) {
             out.count(Count::Refused);
             return false;

@@ -1,4 +1,5 @@
-//! Sockets that work: REP, DEALER and ROUTER reply; a PULL socket has done its work when it was written to.
+//! Sockets of workers: REP, DEALER and ROUTER reply; a PULL socket has done its work when it was written to. REP,
+//! DEALER and ROUTER reply; a PULL socket has done its work when it was written to.
 
 use std::collections::VecDeque;
 
@@ -6,15 +7,15 @@ use turno_engine::{Deliver, Input, Lent, WorkerMessage};
 use turno_proto::model::{Code, Delivery};
 use turno_proto::zmtp::Message;
 
-use super::dialect::Out;
+use super::dialect::DialectOutput;
 use super::endpoint::Count;
 use super::frames::{Frames, delimited, delivery_of, envelope_of, part_lent, payload_behind};
 
 /// A worker that replies. The number of a delivery is its envelope, so that nothing has to be kept.
 #[derive(Debug)]
-pub(crate) struct Works;
+pub(crate) struct RepWorker;
 
-impl Works {
+impl RepWorker {
     #[expect(clippy::unused_self, reason = "what a worker is told is its own business")]
     pub(super) fn delivery(&self, deliver: &Deliver<Lent<'_>>) -> Frames {
         let mut frames = envelope_of(deliver.delivery);
@@ -23,7 +24,7 @@ impl Works {
     }
 
     #[expect(clippy::unused_self, reason = "as above")]
-    pub(super) fn hear(&self, message: &Message, out: &mut Out<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let delivery = message.part(0).and_then(delivery_of);
         let (Some(delivery), Some(skip)) = (delivery, delimited(message)) else {
             return out.drop_message(Count::BadEnvelope);
@@ -37,14 +38,14 @@ impl Works {
 
 /// A PULL socket.
 #[derive(Debug, Default)]
-pub(crate) struct Pulls {
+pub(crate) struct PullSocket {
     /// Bytes that were written to it.
     written: u64,
     /// Deliveries that are not written, and how many bytes are when they are.
     unwritten: VecDeque<(u64, Delivery)>,
 }
 
-impl Pulls {
+impl PullSocket {
     pub(super) fn delivery(deliver: &Deliver<Lent<'_>>) -> Frames {
         part_lent(deliver.payload).frames
     }
@@ -53,7 +54,7 @@ impl Pulls {
         self.unwritten.push_back((self.written + waiting as u64, delivery));
     }
 
-    pub(super) fn wrote(&mut self, bytes: usize, out: &mut Out<'_>) {
+    pub(super) fn wrote(&mut self, bytes: usize, out: &mut DialectOutput<'_>) {
         self.written += bytes as u64;
         while let Some((end, delivery)) = self.unwritten.front().copied()
             && end <= self.written

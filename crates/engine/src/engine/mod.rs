@@ -1,4 +1,4 @@
-//! The engine itself: the state of a broker and the one door through which everything happens to it.
+//! The engine itself: the state of a broker with its single entry for inputs.
 
 mod admin;
 mod check;

@@ -1,6 +1,6 @@
 //! ZeroMQ peers when all is quiet: everyone gets what it is there for, and nothing is missing that was not counted.
 
-use turno_broker::connections::{Door, Turn};
+use turno_broker::connections::{ListenerKind, Turn};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::zmq::EndpointView;
 use turno_proto::native::{Connect, Frame, VERSION, encode};
@@ -108,15 +108,15 @@ impl World {
             );
         }
         let refused = views.iter().map(|view| view.refused).sum();
-        let Some(board) = &self.brokers[broker].board else { panic!("I21: a broker did not come back") };
-        self.oracle.judge_pushes(broker, self.brokers[broker].run, refused, board.engine().status().dead);
+        let Some(connections) = &self.brokers[broker].connections else { panic!("I21: a broker did not come back") };
+        self.oracle.judge_pushes(broker, self.brokers[broker].run, refused, connections.engine().status().dead);
     }
 
     /// The views of a broker's endpoints.
     fn endpoint_views(&mut self, broker: usize) -> Vec<EndpointView> {
         let shown = self.clock_of(broker);
-        let Some(board) = &mut self.brokers[broker].board else { return Vec::new() };
-        let conn = board.accept(shown, "visitor".to_owned(), Door::Native).expect("a broker with room");
+        let Some(connections) = &mut self.brokers[broker].connections else { return Vec::new() };
+        let conn = connections.accept(shown, "visitor".to_owned(), ListenerKind::Native).expect("a broker with room");
         let connect =
             Connect { version: VERSION, name: "visitor".into(), program: String::new(), heartbeat_ms: 30_000 };
         let mut bytes = Vec::new();
@@ -127,15 +127,15 @@ impl World {
         ] {
             encode(&frame, &mut bytes);
         }
-        let mut turn = board.take(shown, conn, &bytes);
+        let mut turn = connections.take(shown, conn, &bytes);
         while turn == Turn::Cut {
-            turn = board.go_on(shown, conn);
+            turn = connections.go_on(shown, conn);
         }
-        let views = frames(board.unwritten(conn)).find_map(|frame| match frame {
+        let views = frames(connections.unwritten(conn)).find_map(|frame| match frame {
             Frame::AdminAnswer { answer: AdminAnswer::ZmqEndpoints { endpoints }, .. } => Some(endpoints),
             _ => None,
         });
-        board.hang_up(shown, conn);
+        connections.hang_up(shown, conn);
         self.pump_broker(broker);
         views.expect("S1.6: a broker tells of its endpoints")
     }

@@ -10,7 +10,7 @@ mod plan;
 mod tap;
 mod worker;
 
-use turno_broker::connections::{Connections, Door};
+use turno_broker::connections::{Connections, ListenerKind};
 use turno_proto::model::limits::{PRIORITY, SEND_RETRIES};
 use turno_proto::model::{ConnId, Mono, QueueName};
 
@@ -60,9 +60,9 @@ impl World {
     }
 
     /// The endpoint that a peer comes to.
-    pub(crate) fn zmq_door(&self, index: usize) -> Option<Door> {
+    pub(crate) fn zmq_listener(&self, index: usize) -> Option<ListenerKind> {
         match &self.peers[index].actor {
-            Actor::Zmq(peer) => Some(Door::Zmq(peer.place)),
+            Actor::Zmq(peer) => Some(ListenerKind::Zmq(peer.place)),
             _ => None,
         }
     }
@@ -262,8 +262,8 @@ impl World {
         }
         for conn in dirty {
             let Some(wire) = self.brokers[index].wires.get(conn).copied() else { continue };
-            if let Some(board) = &self.brokers[index].board {
-                let facts = self.oracle.zmq.broker_says(self.now, wire, board.unwritten(*conn));
+            if let Some(connections) = &self.brokers[index].connections {
+                let facts = self.oracle.zmq.broker_says(self.now, wire, connections.unwritten(*conn));
                 self.oracle.zmq_facts((index, wire), facts);
             }
         }
@@ -277,7 +277,7 @@ impl World {
     /// Connections that a broker reads from again.
     pub(crate) fn zmq_granted(&mut self, index: usize) -> Vec<(usize, Way)> {
         let broker = &mut self.brokers[index];
-        let granted = broker.board.as_mut().map(Connections::take_granted).unwrap_or_default();
+        let granted = broker.connections.as_mut().map(Connections::take_granted).unwrap_or_default();
         let wires = granted.iter().filter_map(|conn| broker.wires.get(conn).copied());
         wires.filter(|wire| self.wires[*wire].has_unread(Way::ToBroker)).map(|wire| (wire, Way::ToBroker)).collect()
     }

@@ -81,11 +81,11 @@ impl World {
     }
 
     /// A broker begins a life, with its endpoints.
-    pub(crate) fn open_endpoints(&self, index: usize, board: &mut Connections) {
+    pub(crate) fn open_endpoints(&self, index: usize, connections: &mut Connections) {
         let Zmq { broker, endpoints, limits, message_bytes_max, .. } = &self.zmq;
         if *broker == Some(index) {
-            board.set_zmq(ZmqEndpoints::new(endpoints, *message_bytes_max, PING_MS), Nonces::Seeded(1));
-            board.set_zmq_limits(*limits);
+            connections.set_zmq(ZmqEndpoints::new(endpoints, *message_bytes_max, PING_MS), Nonces::Seeded(1));
+            connections.set_zmq_limits(*limits);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use turno_broker::config::{Config, World};
+use turno_broker::config::{Config, Environment};
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -72,7 +72,7 @@ fn show(args: &ConfigShowArgs, invocation: &Invocation) -> Result<u8, Failure> {
 
 fn check(args: &CheckArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let named = args.file.as_deref().or(invocation.global.config.as_deref());
-    let config = Config::load(&World::here(), named, &[]).map_err(|problems| match problems.as_slice() {
+    let config = Config::load(&Environment::here(), named, &[]).map_err(|problems| match problems.as_slice() {
         [one] if one.unreadable.is_some() => problems.into(),
         [one] if one.place.is_some() => Failure::new(Code::BadConfig, one.to_string()).fix("correct that line"),
         [_] => problems.into(),

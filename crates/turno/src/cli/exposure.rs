@@ -109,7 +109,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    use turno_broker::config::{Flag, Raw, World};
+    use turno_broker::config::{Environment, Flag, RawValue};
 
     use super::*;
 
@@ -143,9 +143,9 @@ mod tests {
         for file in ["secret", "turno.toml"] {
             open(file, 0o600);
         }
-        let flag = |key, path: PathBuf| Flag { flag: "--flag", key, raw: Raw::Text(path.display().to_string()) };
+        let flag = |key, path: PathBuf| Flag { flag: "--flag", key, raw: RawValue::Text(path.display().to_string()) };
         let flags = [flag("data", path("data")), flag("link.secret-file", path("secret"))];
-        let world = World { host: "rb".to_owned(), memory: 1 << 30, ..Default::default() };
+        let world = Environment { host: "rb".to_owned(), memory: 1 << 30, ..Default::default() };
         let look = || {
             let config = Config::load(&world, Some(&path("turno.toml")), &flags).unwrap();
             let names = loose(&config).into_iter().map(|loose| {

@@ -54,7 +54,7 @@ mod zmq;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use turno_broker::config::{Config, Flag, Raw, World};
+use turno_broker::config::{Config, Environment, Flag, RawValue};
 
 use crate::job_worker::guard;
 
@@ -147,8 +147,8 @@ impl Invocation {
     pub(crate) fn config(&self, flags: &[Flag]) -> Result<Config, Failure> {
         let mut flags = flags.to_vec();
         if !self.global.url.is_empty() {
-            flags.push(Flag { flag: "--url", key: "url", raw: Raw::List(self.global.url.clone()) });
+            flags.push(Flag { flag: "--url", key: "url", raw: RawValue::List(self.global.url.clone()) });
         }
-        Ok(Config::load(&World::here(), self.global.config.as_deref(), &flags)?)
+        Ok(Config::load(&Environment::here(), self.global.config.as_deref(), &flags)?)
     }
 }

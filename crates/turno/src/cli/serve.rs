@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use tracing::{debug, warn};
-use turno_broker::config::{Config, Flag, Origin, Raw, ValueKind};
+use turno_broker::config::{Config, Flag, Origin, RawValue, ValueKind};
 use turno_broker::{self as broker, Bound, Ended, Links, RingConfig};
 use turno_client::Address;
 use turno_proto::model::Code;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ServeArgs, invocation: &Invocation) -> Result<u8, Failu
 
 /// The settings of a broker that a member told this number.
 fn numbered(sid: Sid, flags: &[Flag], args: &ServeArgs, invocation: &Invocation) -> Result<broker::Settings, Failure> {
-    let number = Flag { flag: "--sid", key: "ring.sid", raw: Raw::Integer(sid.get().into()) };
+    let number = Flag { flag: "--sid", key: "ring.sid", raw: RawValue::Integer(sid.get().into()) };
     let config = invocation.config(&[flags, &[number]].concat())?;
     match ring::plan(&config)? {
         RingPlan::Place(place) => {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn settings() -> broker::Settings {
-        let world = turno_broker::config::World {
+        let world = turno_broker::config::Environment {
             data_dir: Some("/srv/u".into()),
             host: "rb".to_owned(),
             memory: 1 << 30,

@@ -70,13 +70,13 @@ fn each_task_has_its_own_item() {
     items.push(&["2", "it's"]).unwrap();
     let items = items.finish();
     let columns = words(&["x", "name"]);
-    let line = Work { argv: words(&["run {name} > {x}.log"]), columns, shell: true, ..Work::default() };
+    let connection = Work { argv: words(&["run {name} > {x}.log"]), columns, shell: true, ..Work::default() };
     let plain = Work { argv: words(&["find", "{}"]), verbatim: true, ..Work::default() };
-    let (line, plain) = (offered(&line, items, 0), offered(&plain, Bytes::new(), 0));
-    let tasks = [line.clone(), plain, OfferedTask { place: 1, ..line }];
+    let (connection, plain) = (offered(&connection, items, 0), offered(&plain, Bytes::new(), 0));
+    let tasks = [connection.clone(), plain, OfferedTask { place: 1, ..connection }];
     let told = tasks_of(&tasks, &mut LastWork::default());
     let argvs: Vec<&[String]> = told.iter().map(|task| &task.argv[..]).collect();
-    let shell = |line: &str| words(&["/bin/sh", "-c", line]);
+    let shell = |connection: &str| words(&["/bin/sh", "-c", connection]);
     assert_eq!(argvs, [shell("run 'a b' > '1'.log"), words(&["find", "{}"]), shell("run 'it'\\''s' > '2'.log")]);
 }
 
@@ -84,8 +84,11 @@ fn each_task_has_its_own_item() {
 #[test]
 fn an_order_that_was_not_sent_has_an_answer() {
     let told = |kind| answered(7, kind, Outcome::NotSent);
-    assert!(matches!(told(ForemanKind::Job), Means::Input(Event::Refused { offer: 7, slots_free: 0 })));
-    assert!(matches!(told(ForemanKind::Cancel), Means::Input(Event::NoSuchJob { cancel: 7 })));
-    assert!(matches!(told(ForemanKind::Stop), Means::Input(Event::Stopped)));
-    assert!(matches!(answered(7, ForemanKind::Job, Outcome::Unknown), Means::Nothing), "the connection is over");
+    assert!(matches!(told(ForemanKind::Job), ForemanMeaning::Input(Event::Refused { offer: 7, slots_free: 0 })));
+    assert!(matches!(told(ForemanKind::Cancel), ForemanMeaning::Input(Event::NoSuchJob { cancel: 7 })));
+    assert!(matches!(told(ForemanKind::Stop), ForemanMeaning::Input(Event::Stopped)));
+    assert!(
+        matches!(answered(7, ForemanKind::Job, Outcome::Unknown), ForemanMeaning::Nothing),
+        "the connection is over"
+    );
 }

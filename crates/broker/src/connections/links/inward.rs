@@ -1,4 +1,4 @@
-//! Frames of a link to inputs. This only translates; the session has refused what may not cross.
+//! Inputs of the engine from frames of a link. This only translates; the session has refused what may not cross.
 
 use tracing::warn;
 use turno_engine::{BroadcastAnswer, CallerMessage, Input, RemoteMessage};

@@ -1,4 +1,4 @@
-//! A link's connection: its greeting, the messages that come over it, and its end. Either broker may have dialled.
+//! Link connections: their greeting, their messages and their end. Either broker may have dialled.
 //!
 //! The engine handles the messages. A link is always read from: two brokers that each waited for the other to read first
 //! would wait for ever. The bytes to write are bounded by the slots that the other end offered.
@@ -16,8 +16,8 @@ use turno_proto::native::{Fault, GreetingCredentials, HEADER_LEN, Identity, Link
 use self::inward::input_of;
 pub use self::nonces::Nonces;
 pub(super) use self::outward::{ends_crossing, write_over_link};
-use super::brokers::{Heard, Opening};
-use super::lines::{Line, Phase, Talk};
+use super::brokers::{GreetingData, PeerRead};
+use super::table::{Connection, ConnectionPhase, PeerProtocol};
 use super::{Connections, EngineHandle};
 use crate::log_limit::{self, LogKind};
 
@@ -41,7 +41,7 @@ pub struct Dial {
 
 /// One end of a link.
 #[derive(Debug)]
-pub(super) struct LinkTalk {
+pub(super) struct LinkConnection {
     pub(super) session: LinkSession,
     /// This end dialled, for that target.
     target: Option<u32>,
@@ -51,7 +51,7 @@ pub(super) struct LinkTalk {
     name: String,
 }
 
-impl LinkTalk {
+impl LinkConnection {
     /// The target that this end dialled for, if any.
     pub(super) const fn target(&self) -> Option<u32> {
         self.target
@@ -63,13 +63,13 @@ impl LinkTalk {
     }
 }
 
-impl Line {
+impl Connection {
     /// Logs the end of a link for the broker's operator.
-    pub(super) fn tell_of_link(&self, phase: Phase, code: Code) {
-        if let (Phase::Open, Talk::Link(talk)) = (phase, &self.talk)
+    pub(super) fn tell_of_link(&self, phase: ConnectionPhase, code: Code) {
+        if let (ConnectionPhase::Open, PeerProtocol::Link(protocol)) = (phase, &self.protocol)
             && log_limit::admits(LogKind::Link)
         {
-            info!(name = talk.name, address = self.address, %code, "link down");
+            info!(name = protocol.name, address = self.address, %code, "link down");
         }
     }
 }
@@ -82,24 +82,24 @@ impl<D: EngineHandle> Connections<D> {
 
     /// Links that the engine wants dialled: [`Self::dial`] follows, or [`Self::dial_failed`].
     pub fn take_dials(&mut self) -> Vec<Dial> {
-        std::mem::take(&mut self.lines.dials)
+        std::mem::take(&mut self.table.dials)
     }
 
     /// Whether there are such.
     pub fn has_dials(&self) -> bool {
-        !self.lines.dials.is_empty()
+        !self.table.dials.is_empty()
     }
 
     /// A connection to that target was made, and the other end is at that address: the greeting begins. `None`: it cannot,
     /// and the engine knows.
     pub fn dial(&mut self, now: Mono, target: u32, address: String) -> Option<ConnId> {
-        self.lines.now = now;
+        self.table.now = now;
         match self.room_for_broker().and_then(|()| self.begin_link(&address)) {
-            Ok(Opening { credentials, nonce, local }) => {
+            Ok(GreetingData { credentials, nonce, local }) => {
                 let mut hello = Vec::new();
                 let session = LinkSession::dial(now, credentials, nonce, local, &mut hello);
-                let talk = LinkTalk { session, target: Some(target), peer: None, name: String::new() };
-                Some(self.greet(address, Talk::Link(Box::new(talk)), &hello))
+                let protocol = LinkConnection { session, target: Some(target), peer: None, name: String::new() };
+                Some(self.greet(address, PeerProtocol::Link(Box::new(protocol)), &hello))
             }
             Err(code) => {
                 self.dial_failed(now, target, code);
@@ -110,42 +110,43 @@ impl<D: EngineHandle> Connections<D> {
 
     /// A target could not be reached.
     pub fn dial_failed(&mut self, now: Mono, target: u32, code: Code) {
-        self.lines.now = now;
+        self.table.now = now;
         debug!(target, %code, "no link");
-        self.engine_handle.put(now, Input::DialFailed { target, code }, &mut self.lines);
+        self.engine_handle.put(now, Input::DialFailed { target, code }, &mut self.table);
         self.settle(now);
     }
 
     /// The data for a greeting.
-    fn begin_link(&mut self, address: &str) -> Result<Opening<Identity>, Code> {
+    fn begin_link(&mut self, address: &str) -> Result<GreetingData<Identity>, Code> {
         let LinkSettings { credentials, nonces } = self.links.as_deref_mut().ok_or(Code::LinkRefused)?;
-        Opening::new(credentials.clone(), nonces, address)
+        GreetingData::new(credentials.clone(), nonces, address)
     }
 
     /// The first frame of a connection was a broker's. False: it is over.
     pub(super) fn become_link(&mut self, now: Mono, id: ConnId) -> bool {
-        let Some(address) = self.lines.get(id).map(|line| line.address.clone()) else { return false };
+        let Some(address) = self.table.get(id).map(|connection| connection.address.clone()) else { return false };
         let session = match self.begin_link(&address) {
-            Ok(Opening { credentials, nonce, local }) => LinkSession::accept(now, credentials, nonce, local),
+            Ok(GreetingData { credentials, nonce, local }) => LinkSession::accept(now, credentials, nonce, local),
             Err(code) => {
                 let code = if self.links.is_none() { Code::ExpectedConnect } else { code };
                 self.refuse(now, id, Fault::fatal(code, 0));
                 return false;
             }
         };
-        let Some(line) = self.lines.get_mut(id) else { return false };
-        line.talk = Talk::Link(Box::new(LinkTalk { session, target: None, peer: None, name: String::new() }));
+        let Some(connection) = self.table.get_mut(id) else { return false };
+        connection.protocol =
+            PeerProtocol::Link(Box::new(LinkConnection { session, target: None, peer: None, name: String::new() }));
         true
     }
 
     /// Takes the first frame of a link off `buffer`.
-    pub(super) fn take_from_link(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> Heard {
-        let Some(talk) = self.lines.link_mut(id) else { return Heard::Over };
+    pub(super) fn take_from_link(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> PeerRead {
+        let Some(protocol) = self.table.link_mut(id) else { return PeerRead::Over };
         let mut said = Vec::new();
-        let step = talk.session.step(now, buffer, &mut said);
+        let step = protocol.session.step(now, buffer, &mut said);
         self.answer(id, &said);
         match step {
-            Ok((LinkStep::NeedMore, _)) => Heard::NeedMore,
+            Ok((LinkStep::NeedMore, _)) => PeerRead::NeedMore,
             Ok((LinkStep::Ended(code), _)) => self.ended_there(now, id, code),
             Ok((step, used)) => {
                 let meaning = self.meaning_of(id, step);
@@ -160,9 +161,9 @@ impl<D: EngineHandle> Connections<D> {
             LinkStep::NeedMore | LinkStep::Done | LinkStep::Ended(_) => Ok(None),
             LinkStep::Greeted(peer) => {
                 let broker = peer.broker;
-                let Some(talk) = self.lines.link_mut(conn) else { return Ok(None) };
-                talk.peer = Some(peer);
-                Ok(talk.target.map(|target| Input::Greeted { conn, target, broker }))
+                let Some(protocol) = self.table.link_mut(conn) else { return Ok(None) };
+                protocol.peer = Some(peer);
+                Ok(protocol.target.map(|target| Input::Greeted { conn, target, broker }))
             }
             LinkStep::Linked(peer) => Ok(self.linked(conn, None, *peer)),
             LinkStep::RoundTrip(micros) => Ok(Some(Input::RoundTrip { conn, micros })),
@@ -172,12 +173,12 @@ impl<D: EngineHandle> Connections<D> {
 
     /// Both ends know each other: from now on the engine hears of the connection's end.
     fn linked(&mut self, conn: ConnId, target: Option<u32>, peer: Identity) -> Option<Input> {
-        let line = self.lines.get_mut(conn)?;
-        let address = line.is_up();
+        let connection = self.table.get_mut(conn)?;
+        let address = connection.is_up();
         let payload_max = peer.frame_bytes_max.saturating_sub(HEADER_LEN as u64);
         let Identity { broker, name, .. } = peer;
-        if let Talk::Link(talk) = &mut line.talk {
-            talk.name.clone_from(&name);
+        if let PeerProtocol::Link(protocol) = &mut connection.protocol {
+            protocol.name.clone_from(&name);
         }
         if log_limit::admits(LogKind::Link) {
             info!(name, %broker, address, dialled = target.is_some(), "link up");
@@ -187,15 +188,15 @@ impl<D: EngineHandle> Connections<D> {
 
     /// Works off what the engine said about links. True if there was something.
     pub(super) fn settle_links(&mut self, now: Mono) -> bool {
-        let proven = std::mem::take(&mut self.lines.proven);
-        let unlinked = std::mem::take(&mut self.lines.unlinked);
-        let bounced = std::mem::take(&mut self.lines.bounced);
+        let proven = std::mem::take(&mut self.table.proven);
+        let unlinked = std::mem::take(&mut self.table.unlinked);
+        let bounced = std::mem::take(&mut self.table.bounced);
         let some = !(proven.is_empty() && unlinked.is_empty() && bounced.is_empty());
         for conn in proven {
-            let Some(talk) = self.lines.link_mut(conn) else { continue };
-            let (target, Some(peer)) = (talk.target, talk.peer.take()) else { continue };
+            let Some(protocol) = self.table.link_mut(conn) else { continue };
+            let (target, Some(peer)) = (protocol.target, protocol.peer.take()) else { continue };
             if let Some(input) = self.linked(conn, target, *peer) {
-                self.engine_handle.put(now, input, &mut self.lines);
+                self.engine_handle.put(now, input, &mut self.table);
             }
         }
         for (conn, seq) in bounced {
@@ -203,15 +204,15 @@ impl<D: EngineHandle> Connections<D> {
                 code: Code::FrameTooLarge,
                 payload: Payload::default(),
             });
-            self.engine_handle.put(now, Input::Far { conn, seq, message }, &mut self.lines);
+            self.engine_handle.put(now, Input::Far { conn, seq, message }, &mut self.table);
         }
         for (conn, code) in unlinked {
-            if let Some(line) = self.lines.get_mut(conn)
-                && line.phase == Phase::Greeting
-                && let Talk::Link(talk) = &mut line.talk
+            if let Some(connection) = self.table.get_mut(conn)
+                && connection.phase == ConnectionPhase::Greeting
+                && let PeerProtocol::Link(protocol) = &mut connection.protocol
             {
                 // The engine knows what became of its target: it said so itself.
-                talk.target = None;
+                protocol.target = None;
             }
             self.give_up(now, conn, code);
         }

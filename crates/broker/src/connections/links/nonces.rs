@@ -1,4 +1,4 @@
-//! Bytes that were never used before, for greetings.
+//! Nonces for greetings.
 
 use turno_proto::native::Nonce;
 

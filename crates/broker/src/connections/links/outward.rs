@@ -1,4 +1,4 @@
-//! Effects to frames of a link.
+//! Frames of a link from effects.
 
 use turno_engine::{BroadcastAnswer, CallerMessage, LinkEffect, Listener};
 use turno_proto::model::link::{Forward, LinkMessage};
@@ -6,19 +6,19 @@ use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, limits};
 use turno_proto::native::{Answer, Frame, HEADER_LEN, Raw, encode, encode_forward, encode_link_message};
 
 use super::super::events::EventBytes;
-use super::super::lines::{Lines, Talk};
 use super::super::outward::write_message;
-use super::LinkTalk;
+use super::super::table::{ConnectionTable, PeerProtocol};
+use super::LinkConnection;
 
 /// Nothing, where something was too long.
 const NOTHING: Raw<'static> = Raw { headers: false, bytes: &[] };
 
-impl Lines {
+impl ConnectionTable {
     /// The link of a connection that goes on.
-    pub(in super::super) fn link_mut(&mut self, id: ConnId) -> Option<&mut LinkTalk> {
-        match &mut self.get_mut(id).filter(|line| !line.is_doomed())?.talk {
-            Talk::Link(talk) => Some(talk),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Ring(_) | Talk::Zmtp(_) => None,
+    pub(in super::super) fn link_mut(&mut self, id: ConnId) -> Option<&mut LinkConnection> {
+        match &mut self.get_mut(id).filter(|connection| !connection.is_doomed())?.protocol {
+            PeerProtocol::Link(protocol) => Some(protocol),
+            PeerProtocol::Native(_) | PeerProtocol::Foreman(_) | PeerProtocol::Ring(_) | PeerProtocol::Zmtp(_) => None,
         }
     }
 
@@ -38,7 +38,7 @@ impl Lines {
     }
 
     fn fail_over_link(&mut self, id: ConnId, seq: u32, permanent: bool, payload: &Payload) {
-        let fits = self.link_mut(id).is_some_and(|talk| talk.fits(payload));
+        let fits = self.link_mut(id).is_some_and(|protocol| protocol.fits(payload));
         let (delivery, raw) = (crossing(seq), Raw::from(payload));
         self.write_delivery(id, |out| {
             if fits { encode(&Frame::Fail { delivery, permanent, raw }, out) } else { too_long(seq, out) }
@@ -49,7 +49,7 @@ impl Lines {
     fn prove(&mut self, id: ConnId) {
         let now = self.now;
         let mut said = Vec::new();
-        if self.link_mut(id).is_some_and(|talk| talk.session.prove(now, &mut said)) {
+        if self.link_mut(id).is_some_and(|protocol| protocol.session.prove(now, &mut said)) {
             self.write(id, |out| out.extend_from_slice(&said));
             self.proven.push(id);
         }
@@ -82,7 +82,7 @@ impl Lines {
             LinkMessage::Broadcast(broadcast) if self.bounces(id, broadcast.seq, &broadcast.payload) => return,
             LinkMessage::Event(forward) => {
                 // Events wait apart from all else, and the oldest go if the link takes them too slowly.
-                if self.link_mut(id).is_some_and(|talk| talk.fits(&forward.event.payload)) {
+                if self.link_mut(id).is_some_and(|protocol| protocol.fits(&forward.event.payload)) {
                     let mut frame = Vec::new();
                     encode_link_message(&message, &mut frame);
                     self.add_event(Listener { conn: id, or_close: false }, &mut EventBytes::new(&frame));
@@ -96,7 +96,7 @@ impl Lines {
 
     /// Whether a payload is too long for the other end: the engine hears that it did not cross.
     fn bounces(&mut self, id: ConnId, seq: u32, payload: &Payload) -> bool {
-        let bounces = self.link_mut(id).is_some_and(|talk| !talk.fits(payload));
+        let bounces = self.link_mut(id).is_some_and(|protocol| !protocol.fits(payload));
         if bounces {
             self.bounced.push((id, seq));
         }

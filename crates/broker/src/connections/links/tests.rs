@@ -19,8 +19,8 @@ use turno_proto::native::{
 };
 
 use super::super::is_local;
-use super::super::lines::Seat;
-use super::super::{Connections, Door, EngineHandle};
+use super::super::table::NumberAllocation;
+use super::super::{Connections, EngineHandle, ListenerKind};
 use super::{Dial, LinkSettings, Nonces};
 
 const SECRET: &[u8] = b"correct horse battery staple";
@@ -37,7 +37,7 @@ impl EngineHandle for Ear {
 
 /// A broker without an engine.
 struct Broker {
-    board: Connections<Ear>,
+    connections: Connections<Ear>,
     now: Mono,
     conn: ConnId,
 }
@@ -57,57 +57,58 @@ fn credentials(id: u64, secret: Option<&[u8]>, frame_bytes_max: u64) -> Greeting
     GreetingCredentials::new(identity, secret.map(|secret| Secret::new(secret).unwrap()))
 }
 
-fn board(id: u64, secret: Option<&[u8]>) -> Connections<Ear> {
-    let mut board = Connections::with_engine_handle(Ear::default(), Limits::default(), config(), Seat::default());
-    board.set_links(LinkSettings { credentials: credentials(id, secret, 1 << 20), nonces: Nonces::Seeded(id) });
-    board
+fn connections(id: u64, secret: Option<&[u8]>) -> Connections<Ear> {
+    let mut connections =
+        Connections::with_engine_handle(Ear::default(), Limits::default(), config(), NumberAllocation::default());
+    connections.set_links(LinkSettings { credentials: credentials(id, secret, 1 << 20), nonces: Nonces::Seeded(id) });
+    connections
 }
 
 impl Broker {
     fn dialling(secret: Option<&[u8]>, address: &str) -> Self {
-        let (now, mut board) = (Mono::from_millis(10), board(1, secret));
-        let conn = board.dial(now, 7, address.to_owned()).expect("there is room");
-        Self { board, now, conn }
+        let (now, mut connections) = (Mono::from_millis(10), connections(1, secret));
+        let conn = connections.dial(now, 7, address.to_owned()).expect("there is room");
+        Self { connections, now, conn }
     }
 
     fn accepting(secret: Option<&[u8]>, address: &str) -> Self {
-        let (now, mut board) = (Mono::from_millis(10), board(2, secret));
-        let conn = board.accept(now, address.to_owned(), Door::Native).expect("there is room");
-        Self { board, now, conn }
+        let (now, mut connections) = (Mono::from_millis(10), connections(2, secret));
+        let conn = connections.accept(now, address.to_owned(), ListenerKind::Native).expect("there is room");
+        Self { connections, now, conn }
     }
 
     /// Its inputs since the last call.
     fn heard(&mut self) -> Vec<Input> {
-        std::mem::take(&mut self.board.engine_handle_mut().0)
+        std::mem::take(&mut self.connections.engine_handle_mut().0)
     }
 
     fn effect(&mut self, effect: PeerEffect) {
-        self.board.carry_out(self.now, effect);
+        self.connections.carry_out(self.now, effect);
     }
 
     /// Everything it has to say, which is then said.
     fn said(&mut self) -> Vec<u8> {
         let mut said = Vec::new();
         loop {
-            let bytes = self.board.unwritten(self.conn).to_vec();
+            let bytes = self.connections.unwritten(self.conn).to_vec();
             if bytes.is_empty() {
                 return said;
             }
-            self.board.wrote(self.now, self.conn, bytes.len());
+            self.connections.wrote(self.now, self.conn, bytes.len());
             said.extend(bytes);
         }
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        let mut turn = self.board.take(self.now, self.conn, bytes);
+        let mut turn = self.connections.take(self.now, self.conn, bytes);
         while turn == crate::turn::Turn::Cut {
-            turn = self.board.go_on(self.now, self.conn);
+            turn = self.connections.go_on(self.now, self.conn);
         }
     }
 }
 
 /// Carries bytes both ways until both are silent.
-fn talk(a: &mut Broker, b: &mut Broker) {
+fn protocol(a: &mut Broker, b: &mut Broker) {
     loop {
         let (from_a, from_b) = (a.said(), b.said());
         if from_a.is_empty() && from_b.is_empty() {
@@ -122,12 +123,12 @@ fn talk(a: &mut Broker, b: &mut Broker) {
 fn linked() -> (Broker, Broker) {
     let mut a = Broker::dialling(Some(SECRET), "10.0.0.2:7460");
     let mut b = Broker::accepting(Some(SECRET), "10.0.0.1:4711");
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     let conn = a.conn;
     assert_eq!(a.heard(), [Input::Greeted { conn, target: 7, broker: BrokerId::new(2) }]);
     assert_eq!(b.heard(), [], "it is not told before the other has proven itself");
     a.effect(PeerEffect::Link { conn, effect: LinkEffect::Prove });
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     let (name, address) = ("broker 2".to_owned(), "10.0.0.2:7460".to_owned());
     assert_eq!(
         a.heard(),

@@ -7,14 +7,14 @@ use turno_proto::foreman;
 use turno_proto::model::{Filter, Limits, Slots};
 use turno_proto::native::{Config, Connect, RawEvent, RawOutgoing, Register, VERSION, decode, split};
 
-use super::super::Door;
+use super::super::ListenerKind;
 use super::*;
 
 const MIB: usize = 1024 * 1024;
 const LIMIT: u64 = 64 * MIB as u64;
 
 struct EngineHandle {
-    board: Connections,
+    connections: Connections,
     now: Mono,
     /// Connections that wait for memory, as readers know it, and those of them that may be read from again.
     waits: BTreeSet<ConnId>,
@@ -26,30 +26,30 @@ impl EngineHandle {
         let limits = Limits { memory_bytes_max: LIMIT, ..Limits::default() };
         let config = Config { broker: "b".into(), ..Config::of(&limits) };
         let settings = Settings { limits, ..Settings::default() };
-        let board = Connections::new(Mono::ZERO, settings, config);
-        Self { board, now: Mono::ZERO, waits: BTreeSet::new(), granted: BTreeSet::new() }
+        let connections = Connections::new(Mono::ZERO, settings, config);
+        Self { connections, now: Mono::ZERO, waits: BTreeSet::new(), granted: BTreeSet::new() }
     }
 
     /// Gives bytes as a reader does: pieces, for as long as they are wanted. One that had to wait for memory is not looked at
     /// again before it is granted. How many were taken.
     fn feed(&mut self, conn: ConnId, bytes: &[u8]) -> usize {
         let mut taken = 0;
-        self.granted.extend(self.board.take_granted());
+        self.granted.extend(self.connections.take_granted());
         if self.waits.contains(&conn) && !self.granted.remove(&conn) {
             return taken;
         }
         self.waits.remove(&conn);
-        while taken < bytes.len() && self.board.wants_reading(conn) && self.board.is_heard(conn) {
-            let piece = &bytes[taken..bytes.len().min(taken + self.board.read_bytes())];
-            let mut turn = self.board.take(self.now, conn, piece);
+        while taken < bytes.len() && self.connections.wants_reading(conn) && self.connections.is_heard(conn) {
+            let piece = &bytes[taken..bytes.len().min(taken + self.connections.read_bytes())];
+            let mut turn = self.connections.take(self.now, conn, piece);
             while turn == Turn::Cut {
-                turn = self.board.go_on(self.now, conn);
+                turn = self.connections.go_on(self.now, conn);
             }
             taken += piece.len();
             self.check();
         }
-        let reading = self.board.lines.get(conn).and_then(|line| line.reading.as_deref());
-        if matches!(reading, Some(Reading::Waits { .. })) {
+        let reading = self.connections.table.get(conn).and_then(|connection| connection.reading.as_deref());
+        if matches!(reading, Some(FrameProgress::Waits { .. })) {
             self.waits.insert(conn);
         }
         taken
@@ -57,11 +57,11 @@ impl EngineHandle {
 
     /// Asserts that the counted bytes are right and within the limit.
     fn check(&self) {
-        let meter = self.board.meter();
+        let meter = self.connections.meter();
         assert!(meter.total() <= LIMIT, "{} bytes", meter.total());
-        let held: usize = self.board.lines.iter().map(|line| line.counted_in).sum();
+        let held: usize = self.connections.table.iter().map(|connection| connection.counted_in).sum();
         assert_eq!(meter.incoming(), held as u64);
-        let capacity: usize = self.board.lines.iter().map(|line| line.leftover.capacity()).sum();
+        let capacity: usize = self.connections.table.iter().map(|connection| connection.leftover.capacity()).sum();
         assert!(capacity <= held, "{capacity} bytes of in-buffers, {held} counted");
     }
 
@@ -71,7 +71,7 @@ impl EngineHandle {
     }
 
     fn peer(&mut self) -> ConnId {
-        let conn = self.board.accept(self.now, "here".into(), Door::Native).expect("room for one more");
+        let conn = self.connections.accept(self.now, "here".into(), ListenerKind::Native).expect("room for one more");
         let connect = Connect { version: VERSION, name: "p".into(), program: String::new(), heartbeat_ms: 60_000 };
         let open = Frame::Open { seq: 3, handle: 0, name: b"q" };
         self.say(conn, &[Frame::Connect { seq: 1, connect }, Frame::Ping { seq: 2 }, open]);
@@ -91,8 +91,8 @@ impl EngineHandle {
     fn read(&mut self, conn: ConnId) -> Vec<(Kind, u32, u32)> {
         let mut heard = Vec::new();
         loop {
-            let bytes = self.board.unwritten(conn).to_vec();
-            self.board.wrote(self.now, conn, bytes.len());
+            let bytes = self.connections.unwritten(conn).to_vec();
+            self.connections.wrote(self.now, conn, bytes.len());
             if bytes.is_empty() {
                 return heard;
             }
@@ -107,7 +107,7 @@ impl EngineHandle {
     fn pass(&mut self, millis: u64) {
         for _ in 0..millis / 100 {
             self.now = self.now.plus_millis(100);
-            self.board.sweep(self.now);
+            self.connections.sweep(self.now);
         }
     }
 
@@ -144,7 +144,7 @@ fn a_hundred_unfinished_frames_stay_within_the_limit() {
     engine_handle.pings(other);
     let begun = senders.iter().filter(|(_, sent)| *sent == frame.len() - 1).count();
     assert!((1..=4).contains(&begun), "{begun} frames are nearly complete");
-    assert_eq!(engine_handle.board.meter().buffers().waiting, 100 - begun as u64);
+    assert_eq!(engine_handle.connections.meter().buffers().waiting, 100 - begun as u64);
     let mut ends = Vec::new();
     while !senders.is_empty() {
         let before = (senders.len(), senders.iter().map(|(_, sent)| sent).sum::<usize>());
@@ -161,7 +161,7 @@ fn a_hundred_unfinished_frames_stay_within_the_limit() {
     let stored = ends.iter().filter(|end| **end == (Kind::Stored, 9)).count();
     let refused = ends.iter().filter(|end| **end == (Kind::Undelivered, 9)).count();
     assert_eq!((stored, stored + refused), (2, 100), "48 MiB would not leave room for a frame");
-    let memory = engine_handle.board.meter().buffers();
+    let memory = engine_handle.connections.meter().buffers();
     assert_eq!((memory.waiting, memory.closed), (0, 0));
     assert!(memory.refused > 90, "{} of them before they were read", memory.refused);
     assert_eq!(memory.incoming, 0);
@@ -175,14 +175,14 @@ fn an_unfinished_frame_is_counted_no_longer_than_its_peer_is_there() {
         let conn = engine_handle.peer();
         let frame = send(6, 2 * MIB);
         assert_eq!(engine_handle.feed(conn, &frame[..MIB]), MIB);
-        assert!(engine_handle.board.meter().incoming() >= MIB as u64);
+        assert!(engine_handle.connections.meter().incoming() >= MIB as u64);
         if is_reset {
-            engine_handle.board.reset(engine_handle.now, conn);
+            engine_handle.connections.reset(engine_handle.now, conn);
         } else {
-            engine_handle.board.hang_up(engine_handle.now, conn);
+            engine_handle.connections.hang_up(engine_handle.now, conn);
         }
         engine_handle.pass(1_000);
-        assert_eq!(engine_handle.board.meter().incoming(), 0);
+        assert_eq!(engine_handle.connections.meter().incoming(), 0);
     }
 }
 
@@ -197,14 +197,14 @@ fn a_frame_that_does_not_go_on_ends() {
         engine_handle.feed(*conn, &frame[..MIB]);
     }
     engine_handle.pass(FRAME_STALL_MS - 100);
-    assert_eq!(engine_handle.board.meter().buffers().closed, 0);
+    assert_eq!(engine_handle.connections.meter().buffers().closed, 0);
     engine_handle.pass(200);
-    assert_eq!(engine_handle.board.meter().buffers().closed, 4, "four of 14 MiB were set aside");
+    assert_eq!(engine_handle.connections.meter().buffers().closed, 4, "four of 14 MiB were set aside");
     let last = engine_handle.read(senders[0]);
     assert_eq!(last, [(Kind::Error, 0, OVER)]);
     // The other two have memory now, and nobody waits: they may take their time.
     engine_handle.pass(FRAME_WAIT_MS);
-    assert!(!engine_handle.board.is_heard(senders[3]) && engine_handle.board.is_heard(senders[4]));
+    assert!(!engine_handle.connections.is_heard(senders[3]) && engine_handle.connections.is_heard(senders[4]));
     let sent = engine_handle.feed(senders[4], &frame[READ_BYTES..]);
     assert_eq!(sent, frame.len() - READ_BYTES);
     assert_eq!(engine_handle.read(senders[4]), [(Kind::Stored, 9, 0)]);
@@ -215,7 +215,7 @@ fn a_frame_that_does_not_go_on_ends() {
     }
     let slow = more[0];
     let mut at = READ_BYTES;
-    while engine_handle.board.is_heard(slow) {
+    while engine_handle.connections.is_heard(slow) {
         at += engine_handle.feed(slow, &frame[at..at + 100]);
         engine_handle.pass(1_000);
         assert!(at < MIB, "it ends");
@@ -250,7 +250,7 @@ fn a_long_reply_comes_in_though_messages_fill_the_memory() {
     encode(&Frame::Ping { seq: 8 }, &mut bytes);
     assert_eq!(engine_handle.feed(full, &bytes), bytes.len());
     assert_eq!(engine_handle.read(full), [(Kind::Undelivered, 7, OVER), (Kind::Pong, 8, 0)]);
-    assert_eq!(engine_handle.board.meter().buffers().refused, 2, "this one and that of 1 MiB");
+    assert_eq!(engine_handle.connections.meter().buffers().refused, 2, "this one and that of 1 MiB");
 }
 
 /// Replies that nobody reads keep the next from being read; then those who do not read are closed, and it goes on.
@@ -273,7 +273,7 @@ fn unread_replies_stay_within_the_limit() {
     let mut sent = 0;
     // As a flush does that writes nothing.
     let stall = |engine_handle: &mut EngineHandle| {
-        clients.iter().for_each(|conn| engine_handle.board.wrote(engine_handle.now, *conn, 0))
+        clients.iter().for_each(|conn| engine_handle.connections.wrote(engine_handle.now, *conn, 0))
     };
     while sent < bytes.len() {
         let more = engine_handle.feed(worker, &bytes[sent..]);
@@ -283,9 +283,9 @@ fn unread_replies_stay_within_the_limit() {
             engine_handle.pass(100);
         }
         assert!(engine_handle.now.as_millis() < 60_000, "it goes on");
-        assert!(engine_handle.board.is_heard(worker), "the worker did nothing wrong");
+        assert!(engine_handle.connections.is_heard(worker), "the worker did nothing wrong");
     }
-    assert!(engine_handle.board.meter().buffers().closed >= 15);
+    assert!(engine_handle.connections.meter().buffers().closed >= 15);
 }
 
 /// Events that nobody reads are what goes first.
@@ -327,22 +327,25 @@ fn unfinished_greetings_hold_little() {
     };
     let long = hello(3 * MIB);
     let conns: Vec<ConnId> = (0..100)
-        .map(|_| engine_handle.board.accept(engine_handle.now, "here".into(), Door::Foreman).expect("room"))
+        .map(|_| {
+            engine_handle.connections.accept(engine_handle.now, "here".into(), ListenerKind::Foreman).expect("room")
+        })
         .collect();
     for conn in &conns {
         engine_handle.feed(*conn, &long[..long.len() - 1]);
-        assert!(engine_handle.board.meter().incoming() <= GREETINGS_BYTES_MAX as u64);
+        assert!(engine_handle.connections.meter().incoming() <= GREETINGS_BYTES_MAX as u64);
     }
-    assert!(!engine_handle.board.is_heard(conns[0]) && engine_handle.board.is_heard(conns[99]));
+    assert!(!engine_handle.connections.is_heard(conns[0]) && engine_handle.connections.is_heard(conns[99]));
     engine_handle.feed(conns[99], &long[long.len() - 1..]);
-    assert!(engine_handle.board.is_heard(conns[99]), "a worker with very much to tell is let in");
+    assert!(engine_handle.connections.is_heard(conns[99]), "a worker with very much to tell is let in");
     let longer = hello(5 * MIB);
-    let conn = engine_handle.board.accept(engine_handle.now, "here".into(), Door::Foreman).expect("room");
+    let conn = engine_handle.connections.accept(engine_handle.now, "here".into(), ListenerKind::Foreman).expect("room");
     engine_handle.feed(conn, &longer);
-    assert!(!engine_handle.board.is_heard(conn));
-    let claims = engine_handle.board.accept(engine_handle.now, "here".into(), Door::Native).expect("room");
+    assert!(!engine_handle.connections.is_heard(conn));
+    let claims =
+        engine_handle.connections.accept(engine_handle.now, "here".into(), ListenerKind::Native).expect("room");
     engine_handle.feed(claims, &send(1, 8 * 1024));
-    assert!(!engine_handle.board.is_heard(claims), "no frame is that long before the greeting");
+    assert!(!engine_handle.connections.is_heard(claims), "no frame is that long before the greeting");
 }
 
 /// Workers with very many slots that do not read, and messages that fill the memory: what is counted stays within the limit,
@@ -360,7 +363,7 @@ fn unread_deliveries_stay_within_the_limit() {
             ref other => panic!("{other:?}"),
         }
     }
-    let in_memory = engine_handle.board.meter().total();
+    let in_memory = engine_handle.connections.meter().total();
     assert!(stored > 1_000 && in_memory > LIMIT / 2, "{stored} messages, {in_memory} bytes");
     let mut workers: Vec<ConnId> = (0..51)
         .map(|_| {
@@ -369,9 +372,9 @@ fn unread_deliveries_stay_within_the_limit() {
             let consume = Frame::Consume { seq: 5, handle: 0, exclusive: false };
             engine_handle.say(conn, &[Frame::Register { seq: 4, register }, consume]);
             assert!(
-                engine_handle.board.meter().outgoing() < 16 * MIB as u64,
+                engine_handle.connections.meter().outgoing() < 16 * MIB as u64,
                 "{}",
-                engine_handle.board.meter().outgoing()
+                engine_handle.connections.meter().outgoing()
             );
             conn
         })
@@ -387,5 +390,5 @@ fn unread_deliveries_stay_within_the_limit() {
         engine_handle.check();
     }
     assert_eq!(deliveries, stored as usize, "each is somewhere");
-    assert_eq!(engine_handle.board.engine().status().in_flight, u64::from(stored));
+    assert_eq!(engine_handle.connections.engine().status().in_flight, u64::from(stored));
 }

@@ -1,4 +1,4 @@
-//! Connections of the ring: their greeting, the messages that come over them, and their end. The end that dialled sends.
+//! Ring connections: their greeting, their messages and their end. The end that dialled sends.
 //!
 //! The node in the engine handles the messages. Here is known that a connection of the ring is always read from,
 //! that what waits to be written to one is not limited (the windows of all origins bound it), and that one which takes nothing
@@ -18,9 +18,9 @@ use turno_proto::native::{Fault, Frame, GreetingCredentials, RingIdentity, RingS
 
 pub use self::report::RingReport;
 pub(super) use self::report::log_news;
-use super::brokers::{Heard, Opening};
-use super::lines::{Line, Lines, Phase, Talk};
+use super::brokers::{GreetingData, PeerRead};
 use super::links::Nonces;
+use super::table::{Connection, ConnectionPhase, ConnectionTable, PeerProtocol};
 use super::{Connections, EngineHandle};
 
 /// Settings for the ring.
@@ -57,14 +57,14 @@ pub struct RingDial {
 }
 
 /// The data of this end for the greeting of a ring's connection.
-struct RingOpening {
-    opening: Opening<RingIdentity>,
+struct RingGreetingData {
+    opening: GreetingData<RingIdentity>,
     beat_ms: u32,
 }
 
 /// One end of a ring's connection.
 #[derive(Debug)]
-pub(super) struct RingTalk {
+pub(super) struct RingConnection {
     pub(super) session: RingSession,
     /// This end dialled, for that target, and the greeting goes on.
     pub(super) target: Option<u32>,
@@ -72,7 +72,7 @@ pub(super) struct RingTalk {
 
 /// The ring as the connections know it.
 #[derive(Debug, Default)]
-pub(super) struct RingBoard {
+pub(super) struct RingConnections {
     pub(super) dial_ms: u64,
     pub(super) dials: Vec<RingDial>,
     /// Targets that the node waits for, with their connections once these are made.
@@ -87,28 +87,30 @@ fn told(input: RingInput) -> Input {
     Input::Ring { input }
 }
 
-impl Line {
+impl Connection {
     /// The input for the end of a connection in that phase.
-    pub(super) fn ending(&self, phase: Phase, code: Code) -> Option<Input> {
+    pub(super) fn ending(&self, phase: ConnectionPhase, code: Code) -> Option<Input> {
         let conn = self.id;
-        match (phase, &self.talk) {
-            (Phase::Open, Talk::Ring(_)) => Some(told(RingInput::Closed { conn })),
-            (Phase::Open, _) => Some(Input::Disconnected { conn }),
-            (Phase::Greeting, Talk::Link(talk)) => talk.target().map(|target| Input::DialFailed { target, code }),
-            (Phase::Greeting, Talk::Ring(talk)) => {
-                talk.target.map(|target| told(RingInput::DialFailed { target, code }))
+        match (phase, &self.protocol) {
+            (ConnectionPhase::Open, PeerProtocol::Ring(_)) => Some(told(RingInput::Closed { conn })),
+            (ConnectionPhase::Open, _) => Some(Input::Disconnected { conn }),
+            (ConnectionPhase::Greeting, PeerProtocol::Link(protocol)) => {
+                protocol.target().map(|target| Input::DialFailed { target, code })
+            }
+            (ConnectionPhase::Greeting, PeerProtocol::Ring(protocol)) => {
+                protocol.target.map(|target| told(RingInput::DialFailed { target, code }))
             }
             _ => None,
         }
     }
 }
 
-impl Lines {
+impl ConnectionTable {
     /// The ring's end of a connection that goes on.
-    fn ring_mut(&mut self, id: ConnId) -> Option<&mut RingTalk> {
-        match &mut self.get_mut(id).filter(|line| !line.is_doomed())?.talk {
-            Talk::Ring(talk) => Some(talk),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Zmtp(_) => None,
+    fn ring_mut(&mut self, id: ConnId) -> Option<&mut RingConnection> {
+        match &mut self.get_mut(id).filter(|connection| !connection.is_doomed())?.protocol {
+            PeerProtocol::Ring(protocol) => Some(protocol),
+            PeerProtocol::Native(_) | PeerProtocol::Foreman(_) | PeerProtocol::Link(_) | PeerProtocol::Zmtp(_) => None,
         }
     }
 }
@@ -116,40 +118,40 @@ impl Lines {
 impl<D: EngineHandle> Connections<D> {
     /// The broker's place in a ring. Without this there is none.
     pub fn set_ring(&mut self, settings: RingWireSettings) {
-        self.lines.ring.dial_ms = settings.dial_ms;
+        self.table.ring.dial_ms = settings.dial_ms;
         self.ring = Some(Box::new(settings));
     }
 
     /// Connections that the node wants: [`Self::dial_ring`] follows, or [`Self::ring_dial_failed`].
     pub fn take_ring_dials(&mut self) -> Vec<RingDial> {
-        std::mem::take(&mut self.lines.ring.dials)
+        std::mem::take(&mut self.table.ring.dials)
     }
 
     /// Whether there are such.
     pub fn has_ring_dials(&self) -> bool {
-        !self.lines.ring.dials.is_empty()
+        !self.table.ring.dials.is_empty()
     }
 
     /// True once after publishers were slowed down and are not any more: connections may be read from again.
     pub fn take_eased(&mut self) -> bool {
-        std::mem::take(&mut self.lines.ring.eased)
+        std::mem::take(&mut self.table.ring.eased)
     }
 
     /// A connection was made, and the other end is at that address: the greeting begins. `None`: it cannot, or nobody wants
     /// it any more; the node knows.
     pub fn dial_ring(&mut self, now: Mono, dial: &RingDial, address: String) -> Option<ConnId> {
         let RingDial { target, until, .. } = *dial;
-        self.lines.now = now;
-        if !self.lines.ring.wanted.contains_key(&target) {
+        self.table.now = now;
+        if !self.table.ring.wanted.contains_key(&target) {
             return None;
         }
         match self.begin_ring(&address) {
-            Ok(RingOpening { opening: Opening { credentials, nonce, local }, beat_ms }) => {
+            Ok(RingGreetingData { opening: GreetingData { credentials, nonce, local }, beat_ms }) => {
                 let mut hello = Vec::new();
                 let session = RingSession::dial(now, until, credentials, nonce, local, beat_ms, &mut hello);
-                let talk = RingTalk { session, target: Some(target) };
-                let id = self.greet(address, Talk::Ring(Box::new(talk)), &hello);
-                self.lines.ring.wanted.insert(target, Some(id));
+                let protocol = RingConnection { session, target: Some(target) };
+                let id = self.greet(address, PeerProtocol::Ring(Box::new(protocol)), &hello);
+                self.table.ring.wanted.insert(target, Some(id));
                 Some(id)
             }
             Err(code) => {
@@ -161,24 +163,24 @@ impl<D: EngineHandle> Connections<D> {
 
     /// A target could not be reached.
     pub fn ring_dial_failed(&mut self, now: Mono, target: u32, code: Code) {
-        self.lines.now = now;
+        self.table.now = now;
         self.tell_end(now, told(RingInput::DialFailed { target, code }));
         self.settle(now);
     }
 
     /// Somebody dialled. `None`: there is no ring here, or nothing to greet with.
     pub(super) fn accept_ring(&mut self, now: Mono, address: String) -> Option<ConnId> {
-        let RingOpening { opening, beat_ms } = self.begin_ring(&address).ok()?;
-        let Opening { credentials, nonce, local } = opening;
+        let RingGreetingData { opening, beat_ms } = self.begin_ring(&address).ok()?;
+        let GreetingData { credentials, nonce, local } = opening;
         let session = RingSession::accept(now, credentials, nonce, local, beat_ms);
-        Some(self.lines.insert_talk(address, Talk::Ring(Box::new(RingTalk { session, target: None }))))
+        Some(self.table.insert_talk(address, PeerProtocol::Ring(Box::new(RingConnection { session, target: None }))))
     }
 
-    fn begin_ring(&mut self, address: &str) -> Result<RingOpening, Code> {
+    fn begin_ring(&mut self, address: &str) -> Result<RingGreetingData, Code> {
         self.room_for_broker()?;
         let settings = self.ring.as_deref_mut().ok_or(Code::NotInRing)?;
-        let opening = Opening::new(settings.credentials(), &mut settings.nonces, address)?;
-        Ok(RingOpening { opening, beat_ms: settings.beat_ms })
+        let opening = GreetingData::new(settings.credentials(), &mut settings.nonces, address)?;
+        Ok(RingGreetingData { opening, beat_ms: settings.beat_ms })
     }
 
     /// Tells the engine of the end of a connection; not of one that the node has given up before.
@@ -187,32 +189,32 @@ impl<D: EngineHandle> Connections<D> {
             && let RingInput::DialFailed { target, code } = *input
         {
             debug!(target, %code, "cannot reach a ring member");
-            if self.lines.ring.wanted.remove(&target).is_none() {
+            if self.table.ring.wanted.remove(&target).is_none() {
                 return;
             }
         }
-        self.engine_handle.put(now, input, &mut self.lines);
+        self.engine_handle.put(now, input, &mut self.table);
     }
 
     /// Takes the first frame of a ring's connection off `buffer`.
-    pub(super) fn take_from_ring(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> Heard {
-        let Some(talk) = self.lines.ring_mut(id) else { return Heard::Over };
+    pub(super) fn take_from_ring(&mut self, now: Mono, id: ConnId, buffer: &[u8]) -> PeerRead {
+        let Some(protocol) = self.table.ring_mut(id) else { return PeerRead::Over };
         let mut said = Vec::new();
-        let step = talk.session.step(now, buffer, &mut said);
+        let step = protocol.session.step(now, buffer, &mut said);
         self.answer(id, &said);
         match step {
-            Ok((RingStep::NeedMore, _)) => Heard::NeedMore,
+            Ok((RingStep::NeedMore, _)) => PeerRead::NeedMore,
             Ok((RingStep::Ended(code), _)) => self.ended_there(now, id, code),
             Ok((RingStep::Frame(Frame::RingPublish(publish)), used)) => {
                 let Ok(topic) = self.last_topic.of(publish.event.topic) else {
                     self.refuse(now, id, Fault::fatal(Code::BadTopic, 0));
-                    return Heard::Over;
+                    return PeerRead::Over;
                 };
                 let raw = publish.event.payload;
                 let publication = publish.with(EventRef::passing(topic, raw.headers, raw.bytes));
-                self.lines.copies = 0;
-                self.engine_handle.pass(now, id, publication, &mut self.lines);
-                Heard::Took(used, 1 + self.work_of_events())
+                self.table.copies = 0;
+                self.engine_handle.pass(now, id, publication, &mut self.table);
+                PeerRead::Took(used, 1 + self.work_of_events())
             }
             Ok((step, used)) => {
                 let meaning = self.ring_meaning(id, step);
@@ -228,7 +230,7 @@ impl<D: EngineHandle> Connections<D> {
             RingStep::NeedMore | RingStep::Done | RingStep::Ended(_) => Ok(None),
             RingStep::Reached(peer) => {
                 let Some(target) = self.ring_is_up(conn) else { return Ok(None) };
-                self.lines.ring.wanted.remove(&target);
+                self.table.ring.wanted.remove(&target);
                 Ok(Some(RingInput::Dialled { target, conn, peer: *peer }))
             }
             RingStep::Accepted(peer) => {
@@ -245,10 +247,10 @@ impl<D: EngineHandle> Connections<D> {
 
     /// From now on the node hears of the connection's end. Returns the target that it was dialled for.
     fn ring_is_up(&mut self, conn: ConnId) -> Option<u32> {
-        let line = self.lines.get_mut(conn)?;
-        line.is_up();
-        let Talk::Ring(talk) = &mut line.talk else { return None };
-        talk.target.take()
+        let connection = self.table.get_mut(conn)?;
+        connection.is_up();
+        let PeerProtocol::Ring(protocol) = &mut connection.protocol else { return None };
+        protocol.target.take()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Effects of the node: messages to frames, connections to make and to end.
+//! Effects of the ring node: frames, dials and disconnects.
 
 use turno_engine::ring::RingPeerEffect;
 use turno_proto::model::ring::{Circle, RingMessage};
@@ -6,11 +6,11 @@ use turno_proto::model::{Code, ConnId, limits};
 use turno_proto::native::encode_ring_message;
 
 use super::super::FAREWELL_MS;
-use super::super::lines::{Lines, Phase, Talk};
+use super::super::table::{ConnectionPhase, ConnectionTable, PeerProtocol};
 use super::RingDial;
-use crate::turn::Leftover;
+use crate::turn::UnfinishedWork;
 
-impl Lines {
+impl ConnectionTable {
     /// Carries out an effect of the node.
     pub(in super::super) fn for_the_ring(&mut self, effect: RingPeerEffect) {
         match effect {
@@ -41,12 +41,12 @@ impl Lines {
             self.say_last(conn, code);
         }
         let until = self.now.plus_millis(FAREWELL_MS);
-        let Some(line) = self.get_mut(conn).filter(|line| !line.is_doomed()) else { return };
-        let Talk::Ring(talk) = &mut line.talk else { return };
-        talk.target = None;
-        line.phase = Phase::Doomed { until };
-        line.leftover = Leftover::default();
-        line.reading = None;
+        let Some(connection) = self.get_mut(conn).filter(|connection| !connection.is_doomed()) else { return };
+        let PeerProtocol::Ring(protocol) = &mut connection.protocol else { return };
+        protocol.target = None;
+        connection.phase = ConnectionPhase::Doomed { until };
+        connection.leftover = UnfinishedWork::default();
+        connection.reading = None;
         self.count_in(conn);
         self.mark_dirty(conn);
     }

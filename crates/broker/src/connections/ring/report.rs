@@ -1,4 +1,4 @@
-//! Reports of the node for the host of the broker.
+//! Reports of the ring node to the host of the broker.
 
 use std::fmt::Display;
 

@@ -10,8 +10,8 @@ use turno_proto::native::{
     Config, Connect, Frame, Raw, RawEvent as EventFrame, Secret, VERSION, decode, encode, split,
 };
 
-use super::super::lines::Seat;
-use super::super::{Connections, Door, EngineHandle, FAREWELL_MS};
+use super::super::table::NumberAllocation;
+use super::super::{Connections, EngineHandle, FAREWELL_MS, ListenerKind};
 use super::{Nonces, RingDial, RingWireSettings};
 use crate::turn::Turn;
 
@@ -34,7 +34,7 @@ impl EngineHandle for Ear {
 
 /// A broker without an engine.
 struct Broker {
-    board: Connections<Ear>,
+    connections: Connections<Ear>,
     now: Mono,
     conn: ConnId,
 }
@@ -44,7 +44,7 @@ fn member(sid: u16) -> Member {
     Member { origin, address: format!("10.0.0.{sid}:{}", 8_000 + sid), native: String::new() }
 }
 
-fn board(sid: u16, secret: Option<&[u8]>) -> Connections<Ear> {
+fn connections(sid: u16, secret: Option<&[u8]>) -> Connections<Ear> {
     let config = Config {
         broker: "b".into(),
         frame_bytes_max: 1 << 20,
@@ -52,11 +52,11 @@ fn board(sid: u16, secret: Option<&[u8]>) -> Connections<Ear> {
         ..Config::of(&Limits::default())
     };
     let limits = Limits { out_bytes_max: 1_000, out_bytes_pause: 100, ..Limits::default() };
-    let mut board = Connections::with_engine_handle(Ear::default(), limits, config, Seat::default());
+    let mut connections = Connections::with_engine_handle(Ear::default(), limits, config, NumberAllocation::default());
     let secret = secret.map(|secret| Secret::new(secret).unwrap());
     let (me, nonces) = (member(sid), Nonces::Seeded(u64::from(sid)));
-    board.set_ring(RingWireSettings { me, secret, nonces, beat_ms: BEAT_MS, dial_ms: DIAL_MS });
-    board
+    connections.set_ring(RingWireSettings { me, secret, nonces, beat_ms: BEAT_MS, dial_ms: DIAL_MS });
+    connections
 }
 
 const fn ring(effect: RingPeerEffect) -> PeerEffect {
@@ -66,26 +66,26 @@ const fn ring(effect: RingPeerEffect) -> PeerEffect {
 impl Broker {
     /// 1 wants a connection for target 7, and it is made.
     fn dialling(secret: Option<&[u8]>, address: &str) -> Self {
-        let (now, mut board) = (Mono::from_millis(10), board(1, secret));
-        board.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
-        assert!(board.has_ring_dials());
-        let dials = board.take_ring_dials();
+        let (now, mut connections) = (Mono::from_millis(10), connections(1, secret));
+        connections.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+        assert!(connections.has_ring_dials());
+        let dials = connections.take_ring_dials();
         let until = now.plus_millis(DIAL_MS);
         assert_eq!(dials, [RingDial { target: 7, address: "rb-2:8002".to_owned(), until }]);
-        let conn = board.dial_ring(now, &dials[0], address.to_owned()).expect("there is room");
-        Self { board, now, conn }
+        let conn = connections.dial_ring(now, &dials[0], address.to_owned()).expect("there is room");
+        Self { connections, now, conn }
     }
 
     /// Somebody dialled 2.
     fn accepting(secret: Option<&[u8]>, address: &str) -> Self {
-        let (now, mut board) = (Mono::from_millis(10), board(2, secret));
-        let conn = board.accept(now, address.to_owned(), Door::Ring).expect("there is room");
-        Self { board, now, conn }
+        let (now, mut connections) = (Mono::from_millis(10), connections(2, secret));
+        let conn = connections.accept(now, address.to_owned(), ListenerKind::Ring).expect("there is room");
+        Self { connections, now, conn }
     }
 
     /// Its inputs of the ring since the last call.
     fn heard(&mut self) -> Vec<RingInput> {
-        let inputs = std::mem::take(&mut self.board.engine_handle_mut().0);
+        let inputs = std::mem::take(&mut self.connections.engine_handle_mut().0);
         let input = |input| match input {
             Input::Ring { input } => input,
             other => panic!("{other:?}"),
@@ -94,7 +94,7 @@ impl Broker {
     }
 
     fn effect(&mut self, effect: RingPeerEffect) {
-        self.board.carry_out(self.now, ring(effect));
+        self.connections.carry_out(self.now, ring(effect));
     }
 
     fn say(&mut self, message: RingMessage) {
@@ -104,28 +104,28 @@ impl Broker {
 
     /// Everything it has to say, which is then said.
     fn said(&mut self) -> Vec<u8> {
-        let bytes = self.board.unwritten(self.conn).to_vec();
+        let bytes = self.connections.unwritten(self.conn).to_vec();
         if !bytes.is_empty() {
-            self.board.wrote(self.now, self.conn, bytes.len());
+            self.connections.wrote(self.now, self.conn, bytes.len());
         }
         bytes
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        let mut turn = self.board.take(self.now, self.conn, bytes);
+        let mut turn = self.connections.take(self.now, self.conn, bytes);
         while turn == Turn::Cut {
-            turn = self.board.go_on(self.now, self.conn);
+            turn = self.connections.go_on(self.now, self.conn);
         }
     }
 
     fn pass(&mut self, millis: u64) {
         self.now = self.now.plus_millis(millis);
-        self.board.sweep(self.now);
+        self.connections.sweep(self.now);
     }
 }
 
 /// Carries bytes both ways until both are silent.
-fn talk(a: &mut Broker, b: &mut Broker) {
+fn protocol(a: &mut Broker, b: &mut Broker) {
     loop {
         let (from_a, from_b) = (a.said(), b.said());
         if from_a.is_empty() && from_b.is_empty() {
@@ -140,7 +140,7 @@ fn talk(a: &mut Broker, b: &mut Broker) {
 fn up() -> (Broker, Broker) {
     let mut a = Broker::dialling(Some(SECRET), FAR);
     let mut b = Broker::accepting(Some(SECRET), FAR);
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     assert_eq!(a.heard(), [RingInput::Dialled { target: 7, conn: a.conn, peer: member(2) }]);
     assert_eq!(b.heard(), [RingInput::Accepted { conn: b.conn, peer: Some(member(1)) }]);
     (a, b)
@@ -150,7 +150,7 @@ fn up() -> (Broker, Broker) {
 fn open() -> (Broker, Broker) {
     let (mut a, mut b) = up();
     a.say(RingMessage::RetConn(RetConn::Open { errand: Errand::Join }));
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     b.heard();
     (a, b)
 }
@@ -203,12 +203,12 @@ fn each_word_comes_as_it_was_said() {
     let (mut a, mut b) = open();
     for message in forward {
         a.say(message.clone());
-        talk(&mut a, &mut b);
+        protocol(&mut a, &mut b);
         assert_eq!(b.heard(), [RingInput::Message { conn: b.conn, message }]);
     }
     for message in back {
         b.say(message.clone());
-        talk(&mut a, &mut b);
+        protocol(&mut a, &mut b);
         assert_eq!(a.heard(), [RingInput::Message { conn: a.conn, message }]);
     }
 }
@@ -219,7 +219,7 @@ fn lists_are_not_longer_than_they_may_be() {
     let (mut a, mut b) = open();
     a.say(RingMessage::CaughtUp { members: vec![member(1); limits::RING_MEMBERS_MAX + 9] });
     b.say(RingMessage::Have { had: vec![Had { origin: member(1).origin, seq: 1 }; limits::RING_ORIGINS_MAX + 9] });
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     let [RingInput::Message { message: RingMessage::CaughtUp { members }, .. }] = &b.heard()[..] else {
         panic!("it came")
     };
@@ -233,8 +233,8 @@ fn lists_are_not_longer_than_they_may_be() {
 fn the_end_is_told_once() {
     // The other end hangs up.
     let (mut a, _) = up();
-    a.board.hang_up(a.now, a.conn);
-    a.board.hang_up(a.now, a.conn);
+    a.connections.hang_up(a.now, a.conn);
+    a.connections.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
     // It says why before.
     let (mut a, mut b) = open();
@@ -242,14 +242,14 @@ fn the_end_is_told_once() {
     let said = b.said();
     assert!(matches!(frames(&said)[..], [Frame::Error { code: Code::BadSequence, fatal: true, .. }]));
     a.take(&said);
-    a.board.hang_up(a.now, a.conn);
+    a.connections.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
     // It says something that makes no sense.
     let (mut a, _) = up();
     let mut bytes = Vec::new();
     encode(&RingMessage::Shutdown { origin: member(1).origin, hops: 0 }.into(), &mut bytes);
     a.take(&bytes);
-    a.board.hang_up(a.now, a.conn);
+    a.connections.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
     // A topic that is none.
     let (mut a, mut b) = open();
@@ -258,7 +258,7 @@ fn the_end_is_told_once() {
     encode(&Frame::RingPublish(publication(1, 0).with(event)), &mut bytes);
     b.take(&bytes);
     assert_eq!(b.heard(), [RingInput::Closed { conn: b.conn }]);
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     assert_eq!(a.heard(), [RingInput::Closed { conn: a.conn }]);
 }
 
@@ -277,17 +277,17 @@ fn a_closed_connection_says_all_and_is_silent() {
     a.take(&from_b);
     let mut came = 0;
     // It takes long to be written: for longer than a farewell, some at a time.
-    while !a.board.unwritten(a.conn).is_empty() {
-        let some: Vec<u8> = a.board.unwritten(a.conn).iter().take(10_000).copied().collect();
-        a.board.wrote(a.now, a.conn, some.len());
+    while !a.connections.unwritten(a.conn).is_empty() {
+        let some: Vec<u8> = a.connections.unwritten(a.conn).iter().take(10_000).copied().collect();
+        a.connections.wrote(a.now, a.conn, some.len());
         b.take(&some);
         came += b.heard().len();
         a.pass(FAREWELL_MS);
     }
     assert_eq!(came, 50, "all of it, and nothing after");
     a.pass(FAREWELL_MS);
-    assert_eq!((a.board.take_gone(), a.heard()), (vec![a.conn], vec![]));
-    b.board.hang_up(b.now, b.conn);
+    assert_eq!((a.connections.take_gone(), a.heard()), (vec![a.conn], vec![]));
+    b.connections.hang_up(b.now, b.conn);
     assert_eq!(b.heard(), [RingInput::Closed { conn: b.conn }]);
 }
 
@@ -296,12 +296,12 @@ fn a_closed_connection_says_all_and_is_silent() {
 fn a_closed_connection_that_takes_nothing_goes() {
     let (mut a, _) = open();
     a.say(RingMessage::Publish(publication(1, 1_000)));
-    a.board.wrote(a.now, a.conn, 1);
+    a.connections.wrote(a.now, a.conn, 1);
     a.effect(RingPeerEffect::Close { conn: a.conn, code: None });
     a.pass(SILENCE_MS - 1);
-    assert_eq!(a.board.take_gone(), []);
+    assert_eq!(a.connections.take_gone(), []);
     a.pass(1);
-    assert_eq!((a.board.take_gone(), a.heard()), (vec![a.conn], vec![]));
+    assert_eq!((a.connections.take_gone(), a.heard()), (vec![a.conn], vec![]));
 }
 
 /// A target that is not reached is told once, with the code.
@@ -309,40 +309,40 @@ fn a_closed_connection_that_takes_nothing_goes() {
 fn a_dial_that_comes_to_nothing_is_told_once() {
     let failed = |code| vec![RingInput::DialFailed { target: 7, code }];
     // Nobody is there.
-    let mut board = board(1, None);
+    let mut connections = connections(1, None);
     let now = Mono::from_millis(10);
-    board.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
-    let dials = board.take_ring_dials();
-    board.ring_dial_failed(now, 7, Code::RingDown);
-    board.ring_dial_failed(now, 7, Code::RingDown);
-    assert_eq!(board.dial_ring(now, &dials[0], NEAR.to_owned()), None);
-    let mut a = Broker { board, now, conn: ConnId { index: 9, generation: 9 } };
+    connections.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
+    let dials = connections.take_ring_dials();
+    connections.ring_dial_failed(now, 7, Code::RingDown);
+    connections.ring_dial_failed(now, 7, Code::RingDown);
+    assert_eq!(connections.dial_ring(now, &dials[0], NEAR.to_owned()), None);
+    let mut a = Broker { connections, now, conn: ConnId { index: 9, generation: 9 } };
     assert_eq!(a.heard(), failed(Code::RingDown));
     // The connection breaks before the greeting is done.
     let mut a = Broker::dialling(None, NEAR);
-    a.board.hang_up(a.now, a.conn);
-    a.board.hang_up(a.now, a.conn);
+    a.connections.hang_up(a.now, a.conn);
+    a.connections.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), failed(Code::RingDown));
     // Nobody says anything, for as long as it may take.
     let mut a = Broker::dialling(None, NEAR);
     a.pass(DIAL_MS - 1);
     assert_eq!(a.heard(), []);
     a.pass(1);
-    a.board.hang_up(a.now, a.conn);
+    a.connections.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), failed(Code::GreetingTimeout));
     // Another secret; none at the other end, which is not on this machine: it says why.
     for (secret, other) in [(Some(&b"another secret, as long"[..]), Some(SECRET)), (Some(SECRET), None)] {
         let mut a = Broker::dialling(secret, FAR);
         let mut b = Broker::accepting(other, FAR);
-        talk(&mut a, &mut b);
+        protocol(&mut a, &mut b);
         assert_eq!((a.heard(), b.heard()), (failed(Code::RingRefused), vec![]));
-        assert!(a.board.said_all(a.conn) && b.board.said_all(b.conn));
+        assert!(a.connections.said_all(a.conn) && b.connections.said_all(b.conn));
     }
-    // Not a member's door.
+    // Not the listener for members.
     let mut a = Broker::dialling(None, NEAR);
-    let mut b = Broker { board: super::tests::board(2, None), now: a.now, conn: a.conn };
-    b.conn = b.board.accept(b.now, NEAR.to_owned(), Door::Native).unwrap();
-    talk(&mut a, &mut b);
+    let mut b = Broker { connections: super::tests::connections(2, None), now: a.now, conn: a.conn };
+    b.conn = b.connections.accept(b.now, NEAR.to_owned(), ListenerKind::Native).unwrap();
+    protocol(&mut a, &mut b);
     assert_eq!((a.heard(), b.heard()), (failed(Code::ExpectedConnect), vec![]));
 }
 
@@ -352,12 +352,12 @@ fn a_forgotten_target_is_not_told_of() {
     let now = Mono::from_millis(10);
     let forget = || ring(RingPeerEffect::Forget { target: 7 });
     // Nobody has dialled yet.
-    let mut first = board(1, None);
+    let mut first = connections(1, None);
     first.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
     first.carry_out(now, forget());
     assert_eq!(first.take_ring_dials(), []);
     // It is being dialled.
-    let mut second = board(1, None);
+    let mut second = connections(1, None);
     second.carry_out(now, ring(RingPeerEffect::Dial { target: 7, address: "rb-2:8002".to_owned() }));
     let dials = second.take_ring_dials();
     second.carry_out(now, forget());
@@ -368,13 +368,13 @@ fn a_forgotten_target_is_not_told_of() {
     let mut a = Broker::dialling(None, NEAR);
     a.effect(RingPeerEffect::Forget { target: 7 });
     a.said();
-    assert!(a.board.said_all(a.conn));
-    a.board.hang_up(a.now, a.conn);
+    assert!(a.connections.said_all(a.conn));
+    a.connections.hang_up(a.now, a.conn);
     assert_eq!(a.heard(), []);
     // The node knows the connection already: it is not closed, as the node would not hear of it.
     let (mut a, _) = up();
     a.effect(RingPeerEffect::Forget { target: 7 });
-    assert!(!a.board.said_all(a.conn));
+    assert!(!a.connections.said_all(a.conn));
 }
 
 /// Strangers on the ring's port: they are told, and the node never hears of them.
@@ -389,14 +389,15 @@ fn strangers_are_turned_away() {
         b.take(bytes);
         let said = b.said();
         assert!(matches!(frames(&said)[..], [Frame::Error { code: told, fatal: true, .. }] if told == code));
-        assert!(b.board.said_all(b.conn));
-        b.board.hang_up(b.now, b.conn);
+        assert!(b.connections.said_all(b.conn));
+        b.connections.hang_up(b.now, b.conn);
         assert_eq!(b.heard(), []);
     }
-    // Without a ring there is no such door.
-    let config = Broker::accepting(None, NEAR).board.config;
-    let mut none = Connections::with_engine_handle(Ear::default(), Limits::default(), config, Seat::default());
-    assert_eq!(none.accept(Mono::ZERO, NEAR.to_owned(), Door::Ring), None);
+    // Without a ring there is no such listener.
+    let config = Broker::accepting(None, NEAR).connections.config;
+    let mut none =
+        Connections::with_engine_handle(Ear::default(), Limits::default(), config, NumberAllocation::default());
+    assert_eq!(none.accept(Mono::ZERO, NEAR.to_owned(), ListenerKind::Ring), None);
 }
 
 #[test]
@@ -405,7 +406,7 @@ fn silence_ends_a_connection_and_signs_of_life_keep_it() {
     for _ in 0..5 {
         a.pass(u64::from(BEAT_MS));
         b.pass(u64::from(BEAT_MS));
-        talk(&mut a, &mut b);
+        protocol(&mut a, &mut b);
     }
     assert_eq!((a.heard(), b.heard()), (vec![], vec![]), "both live");
     a.pass(SILENCE_MS);
@@ -421,18 +422,18 @@ fn only_a_receiver_that_takes_nothing_is_given_up() {
         a.say(RingMessage::Publish(publication(seq, 1_000)));
     }
     assert_eq!(a.heard(), [], "far more than a client may let wait");
-    assert!(a.board.wants_reading(a.conn));
+    assert!(a.connections.wants_reading(a.conn));
     let mut came = 0;
-    while !a.board.unwritten(a.conn).is_empty() {
-        let some: Vec<u8> = a.board.unwritten(a.conn).iter().take(100_000).copied().collect();
-        a.board.wrote(a.now, a.conn, some.len());
+    while !a.connections.unwritten(a.conn).is_empty() {
+        let some: Vec<u8> = a.connections.unwritten(a.conn).iter().take(100_000).copied().collect();
+        a.connections.wrote(a.now, a.conn, some.len());
         b.take(&some);
         came += b.heard().len();
     }
     assert_eq!(came, 1_000);
     // It says PING, and takes nothing.
     a.say(RingMessage::Publish(publication(1_001, 10)));
-    a.board.wrote(a.now, a.conn, 0);
+    a.connections.wrote(a.now, a.conn, 0);
     let mut ping = Vec::new();
     encode(&Frame::Ping { seq: 1 }, &mut ping);
     a.pass(SILENCE_MS - 1);
@@ -445,9 +446,13 @@ fn only_a_receiver_that_takes_nothing_is_given_up() {
 /// While publishers are slowed down, those that publish are not read from; nor are they silent.
 #[test]
 fn publishers_are_slowed_down() {
-    let mut b = Broker { board: board(1, None), now: Mono::from_millis(10), conn: ConnId { index: 0, generation: 0 } };
+    let mut b = Broker {
+        connections: connections(1, None),
+        now: Mono::from_millis(10),
+        conn: ConnId { index: 0, generation: 0 },
+    };
     let client = |b: &mut Broker, publishes: bool| {
-        b.conn = b.board.accept(b.now, NEAR.to_owned(), Door::Native).unwrap();
+        b.conn = b.connections.accept(b.now, NEAR.to_owned(), ListenerKind::Native).unwrap();
         let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
         let event = EventFrame { topic: b"t", payload: Raw { headers: false, bytes: b"x" } };
         let mut bytes = Vec::new();
@@ -461,18 +466,21 @@ fn publishers_are_slowed_down() {
         b.conn
     };
     let (talker, listener) = (client(&mut b, true), client(&mut b, false));
-    let reads = |b: &mut Broker| (b.board.wants_reading(talker), b.board.wants_reading(listener));
+    let reads = |b: &mut Broker| (b.connections.wants_reading(talker), b.connections.wants_reading(listener));
     assert_eq!(reads(&mut b), (true, true));
     b.effect(RingPeerEffect::Slow(true));
-    assert_eq!((reads(&mut b), b.board.take_eased()), ((false, true), false));
+    assert_eq!((reads(&mut b), b.connections.take_eased()), ((false, true), false));
     // One that begins meanwhile is heard once.
     let late = client(&mut b, true);
-    assert!(!b.board.wants_reading(late));
+    assert!(!b.connections.wants_reading(late));
     let silence = u64::from(limits::HEARTBEAT_MS) * u64::from(limits::LIVENESS);
     b.pass(silence);
-    assert!(b.board.is_heard(talker) && !b.board.is_heard(listener), "only who could speak was silent");
+    assert!(b.connections.is_heard(talker) && !b.connections.is_heard(listener), "only who could speak was silent");
     b.effect(RingPeerEffect::Slow(false));
-    assert_eq!((b.board.wants_reading(talker), b.board.take_eased(), b.board.take_eased()), (true, true, false));
+    assert_eq!(
+        (b.connections.wants_reading(talker), b.connections.take_eased(), b.connections.take_eased()),
+        (true, true, false)
+    );
     b.pass(silence - 1);
-    assert!(b.board.is_heard(talker), "from now on");
+    assert!(b.connections.is_heard(talker), "from now on");
 }

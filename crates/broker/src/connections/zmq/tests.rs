@@ -6,13 +6,13 @@ use turno_proto::native::Config;
 use turno_proto::zmtp::curve::KeyPair;
 use turno_proto::zmtp::{Message, Ours, Security, ZmtpSettings as WireSettings};
 
-use super::super::{Door, Turn};
+use super::super::{ListenerKind, Turn};
 use super::*;
 use crate::zmq::{ZmqAccess, ZmqEndpoint, ZmqPlace};
 
 /// A broker, and its peers by their connections.
 struct Net {
-    board: Connections,
+    connections: Connections,
     now: Mono,
 }
 
@@ -33,9 +33,9 @@ impl Net {
     fn new(limits: Limits, endpoints: &[ZmqEndpoint]) -> Self {
         let config = Config::of(&limits);
         let bytes_max = limits.frame_bytes_max;
-        let mut board = Connections::new(Mono::ZERO, Settings { limits, ..Settings::default() }, config);
-        board.set_zmq(Endpoints::new(endpoints, bytes_max, 5_000), Nonces::Seeded(1));
-        Self { board, now: Mono::ZERO }
+        let mut connections = Connections::new(Mono::ZERO, Settings { limits, ..Settings::default() }, config);
+        connections.set_zmq(Endpoints::new(endpoints, bytes_max, 5_000), Nonces::Seeded(1));
+        Self { connections, now: Mono::ZERO }
     }
 
     fn at(endpoint: ZmqEndpoint) -> Self {
@@ -46,12 +46,12 @@ impl Net {
     fn peer(&mut self, kind: SocketType) -> Far {
         let mut far = self.far(kind, Security::Null);
         self.pump(&mut far);
-        assert!(self.board.serves(far.id), "{:?}", far.fault);
+        assert!(self.connections.serves(far.id), "{:?}", far.fault);
         far
     }
 
     fn far(&mut self, kind: SocketType, security: Security) -> Far {
-        let id = self.board.accept(self.now, "there".to_owned(), Door::Zmq(0)).unwrap();
+        let id = self.connections.accept(self.now, "there".to_owned(), ListenerKind::Zmq(0)).unwrap();
         let settings = WireSettings { security, ping_ms: 0, ..WireSettings::new(Ours::Is(kind), 1 << 30) };
         let mut out = Vec::new();
         let entropy = Entropy::new([u8::try_from(id.generation).unwrap(); ENTROPY_LEN]);
@@ -62,21 +62,21 @@ impl Net {
     }
 
     fn say(&mut self, far: &mut Far, bytes: &[u8]) {
-        let mut turn = self.board.take(self.now, far.id, bytes);
+        let mut turn = self.connections.take(self.now, far.id, bytes);
         while turn == Turn::Cut {
-            turn = self.board.go_on(self.now, far.id);
+            turn = self.connections.go_on(self.now, far.id);
         }
-        self.board.sanity_check();
+        self.connections.sanity_check();
     }
 
     /// Bytes go both ways until nobody has more to say.
     fn pump(&mut self, far: &mut Far) {
         loop {
-            let bytes = self.board.unwritten(far.id).to_vec();
+            let bytes = self.connections.unwritten(far.id).to_vec();
             if bytes.is_empty() {
                 return;
             }
-            self.board.wrote(self.now, far.id, bytes.len());
+            self.connections.wrote(self.now, far.id, bytes.len());
             let said = far.hear(self.now, &bytes);
             if !said.is_empty() {
                 self.say(far, &said);
@@ -96,7 +96,7 @@ impl Net {
     }
 
     fn counted(&self, what: Count) -> u64 {
-        self.board.lines.zmq.endpoints.get(0).unwrap().counted(what)
+        self.connections.table.zmq.endpoints.get(0).unwrap().counted(what)
     }
 }
 
@@ -170,11 +170,11 @@ fn a_lost_worker_loses_no_envelope() {
     let (mut asker, mut one) = (net.peer(SocketType::Req), net.peer(SocketType::Rep));
     net.send(&mut asker, &[b"\0\0\0\x09", b"", b"x"]);
     let first = net.heard(&mut one).remove(0);
-    net.board.hang_up(net.now, one.id);
+    net.connections.hang_up(net.now, one.id);
     let mut two = net.peer(SocketType::Rep);
     // Nobody knows yet whether the request was what ended the worker.
-    net.now = net.board.next_deadline().unwrap();
-    net.board.handle(net.now, Input::Tick);
+    net.now = net.connections.next_deadline().unwrap();
+    net.connections.handle(net.now, Input::Tick);
     let given = net.heard(&mut two);
     assert_eq!(given.len(), 1, "delivered again");
     assert_ne!(given[0][0], first[0], "under another number");
@@ -206,9 +206,9 @@ fn majordomo_crosses_its_versions() {
     assert_eq!(net.heard(&mut client), [texts(&[b"", b"MDPC01", b"echo", b"one", b"two"])]);
     // A worker that says nothing is told to go, and its request goes to another one.
     net.now = net.now.plus_millis(u64::from(limits::MDP_HEARTBEAT_MS * limits::LIVENESS));
-    net.board.sweep(net.now);
+    net.connections.sweep(net.now);
     assert_eq!(net.heard(&mut worker), [texts(&[b"MDPW02", b"\x06"])]);
-    assert!(!net.board.serves(worker.id));
+    assert!(!net.connections.serves(worker.id));
     assert_eq!(told(&mut net, &mut client), b"404");
 }
 
@@ -232,9 +232,9 @@ fn a_pull_socket_that_reads_nothing_gets_no_more_than_its_slots() {
     for _ in 0..5 {
         net.send(&mut push, &[b"12345678"]);
     }
-    assert_eq!(net.board.unwritten(pull.id).len(), 2 * 10);
-    net.board.wrote(net.now, pull.id, 10);
-    assert_eq!(net.board.unwritten(pull.id).len(), 2 * 10, "one is done, one more comes");
+    assert_eq!(net.connections.unwritten(pull.id).len(), 2 * 10);
+    net.connections.wrote(net.now, pull.id, 10);
+    assert_eq!(net.connections.unwritten(pull.id).len(), 2 * 10, "one is done, one more comes");
 }
 
 /// The broker reads no more from a PUSH socket while too much of it is not stored, and reads on when it is.
@@ -247,17 +247,17 @@ fn a_push_socket_is_read_from_again() {
     let unanswered = |net: &mut Net| {
         for _ in 0..limits::ZMQ_UNSTORED_MAX {
             let message = Message::of(&[b"x"]);
-            net.board.lines.with_dialect(conn, |dialect, out| dialect.hear(&message, out)).unwrap().unwrap();
+            net.connections.table.with_dialect(conn, |dialect, out| dialect.hear(&message, out)).unwrap().unwrap();
         }
-        std::mem::take(&mut net.board.lines.zmq.inputs)
+        std::mem::take(&mut net.connections.table.zmq.inputs)
     };
     let inputs = unanswered(&mut net);
-    assert!(!net.board.wants_reading(conn));
-    net.board.lines.zmq.inputs.extend(inputs);
-    net.board.sweep(net.now);
-    net.board.settle(net.now);
-    assert_eq!(net.board.take_granted(), [conn]);
-    assert!(net.board.wants_reading(conn));
+    assert!(!net.connections.wants_reading(conn));
+    net.connections.table.zmq.inputs.extend(inputs);
+    net.connections.sweep(net.now);
+    net.connections.settle(net.now);
+    assert_eq!(net.connections.take_granted(), [conn]);
+    assert!(net.connections.wants_reading(conn));
     net.send(&mut push, &[b"y"]);
 }
 
@@ -271,22 +271,22 @@ fn a_push_socket_waits_for_memory() {
         push.session.send([&[number; 40_000][..]], &mut bytes);
     }
     let mut said = 0;
-    while net.board.wants_reading(push.id) {
+    while net.connections.wants_reading(push.id) {
         net.say(&mut push, &bytes[said..said + 60_000]);
         said += 60_000;
     }
     assert!(said < bytes.len());
     for _ in 0..100 {
         net.now = net.now.plus_millis(1_000);
-        net.board.sweep(net.now);
+        net.connections.sweep(net.now);
     }
-    assert!(net.board.serves(push.id), "it is not silent");
+    assert!(net.connections.serves(push.id), "it is not silent");
     let mut pull = net.peer(SocketType::Pull);
     let mut heard = net.heard(&mut pull);
     while heard.len() < 30 {
         net.now = net.now.plus_millis(100);
-        net.board.sweep(net.now);
-        if net.board.wants_reading(push.id) && said < bytes.len() {
+        net.connections.sweep(net.now);
+        if net.connections.wants_reading(push.id) && said < bytes.len() {
             let end = bytes.len().min(said + 60_000);
             net.say(&mut push, &bytes[said..end]);
             said = end;
@@ -308,7 +308,7 @@ fn messages_that_wait_for_memory_are_counted_when_their_connection_ends() {
     }
     net.say(&mut push, &bytes);
     assert_eq!(net.counted(Count::Refused), 0);
-    net.board.hang_up(net.now, push.id);
+    net.connections.hang_up(net.now, push.id);
     let refused = net.counted(Count::Refused);
     let mut pull = net.peer(SocketType::Pull);
     let stored = net.heard(&mut pull).len() as u64;
@@ -352,7 +352,7 @@ fn events_that_wait_are_encrypted_in_the_order_of_their_bytes() {
         net.send(&mut publisher, &[b"t", &[number; 100_000]]);
     }
     net.now = net.now.plus_millis(6_000);
-    net.board.sweep(net.now);
+    net.connections.sweep(net.now);
     let heard = net.heard(&mut sub);
     assert_eq!((heard.len(), sub.fault), (8, None));
     assert!(heard.iter().zip(0..).all(|(frames, number)| frames[1] == [number; 100_000]));
@@ -366,10 +366,10 @@ fn who_may_not_connect_is_refused_and_counted() {
         |password: &str| Security::PlainClient { user: b"ann"[..].into(), password: password.as_bytes().into() };
     let mut good = net.far(SocketType::Req, client("secret"));
     net.pump(&mut good);
-    assert!(net.board.serves(good.id));
+    assert!(net.connections.serves(good.id));
     let mut bad = net.far(SocketType::Req, client("guess"));
     net.pump(&mut bad);
-    assert_eq!((net.board.serves(bad.id), bad.fault), (false, Some(ZmtpFault::RefusedByPeer)));
+    assert_eq!((net.connections.serves(bad.id), bad.fault), (false, Some(ZmtpFault::RefusedByPeer)));
     assert_eq!(net.counted(Count::BadHandshake), 1);
 }
 
@@ -378,31 +378,33 @@ fn who_may_not_connect_is_refused_and_counted() {
 fn an_endpoint_that_connects_has_one_connection() {
     let place = ZmqPlace::Connect { address: "tcp://there:1".to_owned(), socket: SocketType::Dealer };
     let mut net = Net::at(ZmqEndpoint { place, ..endpoint() });
-    let accept = |net: &mut Net| net.board.accept(net.now, "there".to_owned(), Door::Zmq(0)).unwrap();
+    let accept = |net: &mut Net| net.connections.accept(net.now, "there".to_owned(), ListenerKind::Zmq(0)).unwrap();
     let (one, two) = (accept(&mut net), accept(&mut net));
-    assert!(net.board.is_heard(one) && !net.board.is_heard(two));
-    assert!(net.board.unwritten(two).is_empty());
+    assert!(net.connections.is_heard(one) && !net.connections.is_heard(two));
+    assert!(net.connections.unwritten(two).is_empty());
     for id in [one, two] {
-        net.board.hang_up(net.now, id);
+        net.connections.hang_up(net.now, id);
     }
     assert_eq!(net.counted(Count::BadHandshake), 1, "of the first, which the program ended");
     let again = accept(&mut net);
-    assert!(net.board.is_heard(again));
+    assert!(net.connections.is_heard(again));
 }
 
 /// A peer that says nothing is closed, and so is the oldest of too many that are half connected.
 #[test]
 fn handshakes_have_limits() {
     let mut net = Net::at(endpoint());
-    let silent = net.board.accept(net.now, "there".to_owned(), Door::Zmq(0)).unwrap();
+    let silent = net.connections.accept(net.now, "there".to_owned(), ListenerKind::Zmq(0)).unwrap();
     net.now = net.now.plus_millis(limits::GREETING_MS_MAX);
-    net.board.sweep(net.now);
-    assert!(!net.board.is_heard(silent));
-    let all: Vec<ConnId> =
-        (0..10_000).map(|_| net.board.accept(net.now, "there".to_owned(), Door::Zmq(0))).map_while(|id| id).collect();
-    let open = all.iter().filter(|id| net.board.is_heard(**id)).count();
+    net.connections.sweep(net.now);
+    assert!(!net.connections.is_heard(silent));
+    let all: Vec<ConnId> = (0..10_000)
+        .map(|_| net.connections.accept(net.now, "there".to_owned(), ListenerKind::Zmq(0)))
+        .map_while(|id| id)
+        .collect();
+    let open = all.iter().filter(|id| net.connections.is_heard(**id)).count();
     assert_eq!(open, limits::GREETINGS_MAX);
-    assert!(net.board.is_heard(*all.last().unwrap()));
+    assert!(net.connections.is_heard(*all.last().unwrap()));
 }
 
 /// A long message has its memory set aside before it is read further; without memory its peer is not read from.
@@ -414,17 +416,17 @@ fn a_long_message_waits_for_memory() {
     let (mut two, mut three) = (net.peer(SocketType::Dealer), net.peer(SocketType::Dealer));
     let mut bytes = Vec::new();
     one.session.send([&vec![7; 3 << 20][..]], &mut bytes);
-    let before = net.board.meter().incoming();
+    let before = net.connections.meter().incoming();
     for far in [&mut one, &mut two, &mut three] {
         net.say(far, &bytes[..100_000]);
     }
-    assert_eq!(net.board.meter().incoming() - before, 2 * (3 << 20) + 100_000 - 9, "of the third only what came");
-    assert!(net.board.wants_reading(two.id) && !net.board.wants_reading(three.id));
-    net.board.hang_up(net.now, one.id);
-    assert_eq!(net.board.take_granted(), [three.id]);
-    assert!(net.board.wants_reading(three.id));
+    assert_eq!(net.connections.meter().incoming() - before, 2 * (3 << 20) + 100_000 - 9, "of the third only what came");
+    assert!(net.connections.wants_reading(two.id) && !net.connections.wants_reading(three.id));
+    net.connections.hang_up(net.now, one.id);
+    assert_eq!(net.connections.take_granted(), [three.id]);
+    assert!(net.connections.wants_reading(three.id));
     net.say(&mut three, &bytes[100_000..]);
-    assert_eq!((net.counted(Count::Received), net.board.meter().incoming() < 4 << 20), (1, true));
+    assert_eq!((net.counted(Count::Received), net.connections.meter().incoming() < 4 << 20), (1, true));
 }
 
 /// Faults of peers: each ends its own connection, and nothing else.
@@ -446,17 +448,17 @@ fn bad_input_ends_the_connection() {
         let mut net = Net::at(endpoint());
         let (mut bad, other) = (net.peer(kind), net.peer(SocketType::Req));
         net.say(&mut bad, bytes);
-        assert!(!net.board.is_heard(bad.id), "{kind} {}", bytes[..9.min(bytes.len())].escape_ascii());
-        assert!(net.board.serves(other.id));
-        assert!(net.board.meter().incoming() < 100_000, "nothing was kept");
+        assert!(!net.connections.is_heard(bad.id), "{kind} {}", bytes[..9.min(bytes.len())].escape_ascii());
+        assert!(net.connections.serves(other.id));
+        assert!(net.connections.meter().incoming() < 100_000, "nothing was kept");
     }
     let mut net = Net::at(endpoint());
     for greeting in
         [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 1][..], &[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0], b"GET / HTTP/1.1\r\n"]
     {
-        let id = net.board.accept(net.now, "there".to_owned(), Door::Zmq(0)).unwrap();
-        let _ = net.board.take(net.now, id, greeting);
-        assert!(!net.board.is_heard(id), "{}", greeting.escape_ascii());
+        let id = net.connections.accept(net.now, "there".to_owned(), ListenerKind::Zmq(0)).unwrap();
+        let _ = net.connections.take(net.now, id, greeting);
+        assert!(!net.connections.is_heard(id), "{}", greeting.escape_ascii());
     }
     assert_eq!(net.counted(Count::BadHandshake), 3);
 }

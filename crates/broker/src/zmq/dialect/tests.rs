@@ -22,7 +22,7 @@ pub(crate) struct World {
     now: Mono,
     inputs: VecDeque<Input>,
     says: Vec<Frames>,
-    pub(crate) memory: Room,
+    pub(crate) memory: MessageMemory,
 }
 
 impl World {
@@ -30,8 +30,8 @@ impl World {
         let endpoints = Endpoints::new(&[settings], 1 << 20, 0);
         let (now, mut inputs, mut says) = (Mono::ZERO, VecDeque::new(), Vec::new());
         let endpoint = endpoints.get(0).unwrap();
-        let memory = Room { free: 1 << 20, most: 1 << 20 };
-        let mut out = Out { conn: CONN, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
+        let memory = MessageMemory { free: 1 << 20, most: 1 << 20 };
+        let mut out = DialectOutput { conn: CONN, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
         let dialect = Dialect::begin(theirs, &mut out);
         Self { dialect, endpoints, now, inputs, says, memory }
     }
@@ -40,10 +40,10 @@ impl World {
         Self::new(theirs, settings())
     }
 
-    pub(crate) fn with<R>(&mut self, with: impl FnOnce(&mut Dialect, &mut Out<'_>) -> R) -> R {
+    pub(crate) fn with<R>(&mut self, with: impl FnOnce(&mut Dialect, &mut DialectOutput<'_>) -> R) -> R {
         let endpoint = self.endpoints.get(0).unwrap();
         let Self { dialect, now, inputs, says, memory, .. } = self;
-        with(dialect, &mut Out { conn: CONN, endpoint, now: *now, memory: *memory, inputs, says })
+        with(dialect, &mut DialectOutput { conn: CONN, endpoint, now: *now, memory: *memory, inputs, says })
     }
 
     pub(crate) fn hear(&mut self, frames: &[&[u8]]) {
@@ -376,7 +376,7 @@ fn what_is_refused_for_lack_of_room_is_kept() {
 fn what_never_has_room_is_refused() {
     let mut world = World::of(SocketType::Push);
     world.take();
-    world.memory = Room { free: 0, most: 1_000 };
+    world.memory = MessageMemory { free: 0, most: 1_000 };
     world.hear(&[b"short"]);
     world.hear(&[&[1; 2_000]]);
     assert_eq!((world.take(), world.dialect.unended()), (vec![], 2));

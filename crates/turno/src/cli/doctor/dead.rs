@@ -5,7 +5,7 @@ use turno_proto::model::view::BrokerView;
 use super::Report;
 use crate::cli::size;
 use crate::cli::words::count;
-use turno_broker::keeper::Dead;
+use turno_broker::storage::Dead;
 
 /// Queues that get a line each.
 const QUEUES_MAX: usize = 10;

@@ -10,8 +10,8 @@ mod store;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use turno_broker::config::{Config, Flag, Raw};
-use turno_broker::keeper::Dead;
+use turno_broker::config::{Config, Flag, RawValue};
+use turno_broker::storage::Dead;
 use turno_proto::model::Code;
 
 use self::live::Live;
@@ -38,7 +38,7 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) fn run(args: &DoctorArgs, invocation: &Invocation) -> Result<u8, Failure> {
-    let raw = |path: &PathBuf| Raw::Text(path.display().to_string());
+    let raw = |path: &PathBuf| RawValue::Text(path.display().to_string());
     let flag = args.data.as_ref().map(|path| Flag { flag: "--data", key: "data", raw: raw(path) });
     let config = invocation.config(flag.as_slice())?;
     let data = config.typed().data;

@@ -12,7 +12,7 @@ use super::directory::is_taken;
 use super::{Report, dead};
 use crate::cli::schema::doctor::{DamageBody, PlaceBody, StoreBody};
 use crate::cli::size;
-use turno_broker::keeper::{Dead, dead_letters};
+use turno_broker::storage::{Dead, dead_letters};
 
 /// Damaged places that get a line each.
 const PLACES_MAX: usize = 10;

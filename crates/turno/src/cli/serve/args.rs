@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use turno_broker::config::{Flag, Raw};
+use turno_broker::config::{Flag, RawValue};
 use turno_proto::model::units;
 
 use crate::cli::help;
@@ -174,44 +174,44 @@ enum LogStyle {
 /// The settings of the flags.
 pub(super) fn flags(args: &ServeArgs) -> Vec<Flag> {
     let mut flags = Vec::new();
-    let mut put = |flag, key, raw: Option<Raw>| flags.extend(raw.map(|raw| Flag { flag, key, raw }));
-    let list = |items: &Vec<String>| (!items.is_empty()).then(|| Raw::List(items.clone()));
+    let mut put = |flag, key, raw: Option<RawValue>| flags.extend(raw.map(|raw| Flag { flag, key, raw }));
+    let list = |items: &Vec<String>| (!items.is_empty()).then(|| RawValue::List(items.clone()));
     put("--listen", "listen.native", list(&args.listen));
     put("--foreman-listen", "listen.foreman", list(&args.foreman_listen));
     put("--zmq-listen", "listen.zmq", list(&args.zmq_listen));
-    put("--data", "data", args.data.as_ref().map(|path| Raw::Text(path.display().to_string())));
-    put("--memory", "persistence", args.memory.then(|| Raw::Text("memory".to_owned())));
-    put("--name", "name", args.name.clone().map(Raw::Text));
+    put("--data", "data", args.data.as_ref().map(|path| RawValue::Text(path.display().to_string())));
+    put("--memory", "persistence", args.memory.then(|| RawValue::Text("memory".to_owned())));
+    put("--name", "name", args.name.clone().map(RawValue::Text));
     put("--broker", "brokers", list(&args.broker));
     put("--link", "link.to", list(&args.link));
     let secret_file = args.link_secret_file.as_ref();
-    put("--link-secret-file", "link.secret-file", secret_file.map(|path| Raw::Text(path.display().to_string())));
+    put("--link-secret-file", "link.secret-file", secret_file.map(|path| RawValue::Text(path.display().to_string())));
     ring_flags(&args.ring, &mut put);
-    put("--routers", "routers", args.routers.map(|routers| Raw::Integer(i64::from(routers))));
+    put("--routers", "routers", args.routers.map(|routers| RawValue::Integer(i64::from(routers))));
     let style = args.log_format.map(|style| match style {
         LogStyle::Auto => "auto",
         LogStyle::Text => "text",
         LogStyle::Json => "json",
     });
-    put("--log-format", "log.format", style.map(|style| Raw::Text(style.to_owned())));
-    let drain = args.drain_timeout.map(|timeout| Raw::Text(units::format_duration(timeout)));
+    put("--log-format", "log.format", style.map(|style| RawValue::Text(style.to_owned())));
+    let drain = args.drain_timeout.map(|timeout| RawValue::Text(units::format_duration(timeout)));
     put("--drain-timeout", "drain.timeout", drain);
-    let grace = args.worker_grace.map(|grace| Raw::Text(units::format_duration(grace)));
+    let grace = args.worker_grace.map(|grace| RawValue::Text(units::format_duration(grace)));
     put("--worker-grace", "jobs.worker-grace", grace);
     flags
 }
 
-fn ring_flags(args: &ServeRingArgs, put: &mut impl FnMut(&'static str, &'static str, Option<Raw>)) {
-    let text = |text: &Option<String>| text.clone().map(Raw::Text);
-    let on = |on: bool| on.then_some(Raw::Switch(true));
+fn ring_flags(args: &ServeRingArgs, put: &mut impl FnMut(&'static str, &'static str, Option<RawValue>)) {
+    let text = |text: &Option<String>| text.clone().map(RawValue::Text);
+    let on = |on: bool| on.then_some(RawValue::Switch(true));
     put("--sid", "ring.sid", text(&args.sid));
     put("--ring-next", "ring.next", text(&args.ring_next));
     put("--ring-wait", "ring.wait", on(args.ring_wait));
-    put("--ring-port", "ring.port", args.ring_port.map(|port| Raw::Integer(port.into())));
+    put("--ring-port", "ring.port", args.ring_port.map(|port| RawValue::Integer(port.into())));
     put("--ring-listen", "ring.listen", text(&args.ring_listen));
     put("--ring-advertise", "ring.advertise", text(&args.ring_advertise));
     let secret_file = args.ring_secret_file.as_ref();
-    put("--ring-secret-file", "ring.secret-file", secret_file.map(|path| Raw::Text(path.display().to_string())));
+    put("--ring-secret-file", "ring.secret-file", secret_file.map(|path| RawValue::Text(path.display().to_string())));
     put("--ring-sorted", "ring.sorted", on(args.ring_sorted));
     put("--ring-fast", "ring.fast", on(args.ring_fast));
     put("--ring-links", "ring.links", on(args.ring_links));

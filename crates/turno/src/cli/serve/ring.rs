@@ -158,7 +158,7 @@ fn is_elsewhere(next: &Next) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use turno_broker::config::{Flag, Raw, World};
+    use turno_broker::config::{Environment, Flag, RawValue};
     use turno_proto::native::Secret;
 
     use super::*;
@@ -168,13 +168,17 @@ mod tests {
     type Words<'a> = &'a [(&'static str, &'a str)];
 
     fn config(words: Words<'_>) -> Config {
-        let world =
-            World { data_dir: Some("/srv/u".into()), host: "rb".to_owned(), memory: 1 << 30, ..Default::default() };
+        let world = Environment {
+            data_dir: Some("/srv/u".into()),
+            host: "rb".to_owned(),
+            memory: 1 << 30,
+            ..Default::default()
+        };
         let flags: Vec<Flag> = words
             .iter()
             .map(|(key, text)| {
                 let flag = FLAGS.iter().find(|(known, _)| known == key).map_or("--flag", |(_, flag)| flag);
-                Flag { flag, key, raw: Raw::Text((*text).to_owned()) }
+                Flag { flag, key, raw: RawValue::Text((*text).to_owned()) }
             })
             .collect();
         Config::load(&world, None, &flags).unwrap()

@@ -190,7 +190,7 @@ fn ended(end: WorkerEnd, args: &WorkArgs, observer: &mut Observer, invocation: &
 }
 
 pub(super) fn default_name() -> String {
-    format!("{}-{}", turno_broker::config::World::here().host, std::process::id())
+    format!("{}-{}", turno_broker::config::Environment::here().host, std::process::id())
 }
 
 #[cfg(test)]

@@ -79,13 +79,13 @@ fn what_one_engine_says_the_other_hears() {
     for effect in said {
         a.effect(effect);
     }
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     assert_eq!(b.heard(), heard);
 
     // OPEN is answered, and the answer is nothing to the engine that asked.
     b.effect(PeerEffect::Answer { conn: to, seq: 3, result: Ok(()) });
     b.effect(PeerEffect::Answer { conn: to, seq: 4, result: Err(Code::TooManyQueues) });
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     assert_eq!(a.heard(), []);
 }
 
@@ -98,7 +98,7 @@ fn a_link_is_always_read_from() {
         for _ in 0..20 {
             broker.effect(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward(1_000_000))) });
         }
-        assert!(broker.board.wants_reading(conn));
+        assert!(broker.connections.wants_reading(conn));
         assert_eq!(broker.heard(), [], "deliveries do not count against it");
     }
 }
@@ -110,7 +110,7 @@ fn what_is_too_long_for_the_other_end_does_not_cross() {
     let (conn, to) = (a.conn, b.conn);
     let most = (1 << 20) - 16;
     a.effect(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward(most))) });
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     assert_eq!(b.heard(), [Input::Forwarded { conn: to, forward: Box::new(forward(most)) }]);
     a.effect(PeerEffect::Link { conn, effect: LinkEffect::Forward(Box::new(forward(most + 1))) });
     let undelivered =
@@ -126,7 +126,7 @@ fn what_is_too_long_for_the_other_end_does_not_cross() {
     ] {
         b.effect(effect);
     }
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     let far = || Input::Far { conn, seq: 5, message: undelivered.clone() };
     assert_eq!(a.heard(), [far(), far()]);
 }
@@ -141,7 +141,7 @@ fn many_offers_are_told_in_pieces() {
         conn: a.conn,
         effect: LinkEffect::Message(Box::new(LinkMessage::Offers(offers.clone()))),
     });
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     let mut heard = Vec::new();
     for input in b.heard() {
         let Input::Link { message, .. } = input else { panic!("{input:?}") };
@@ -164,10 +164,10 @@ fn events_that_nobody_takes_go_and_all_else_stays() {
         a.effect(PeerEffect::Link { conn, effect: LinkEffect::Message(Box::new(message)) });
     }
     a.effect(PeerEffect::Link { conn, effect: LinkEffect::Ack { seq: 5 } });
-    a.board.sweep(a.now);
+    a.connections.sweep(a.now);
     let told = a.heard();
     let [Input::EventsDropped { count, .. }] = told[..] else { panic!("{told:?}") };
-    talk(&mut a, &mut b);
+    protocol(&mut a, &mut b);
     let mut numbers = Vec::new();
     let mut acks = 0;
     for input in b.heard() {

@@ -13,7 +13,7 @@ use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, TaskState
 use turno_proto::model::limits::PRIORITY_MAX;
 use turno_store::Space;
 
-use self::more::More;
+use self::more::JobExtension;
 
 /// Jobs, by number.
 pub(super) const JOBS: Space = Space(6);
@@ -159,7 +159,7 @@ pub(super) fn read_job(bytes: &[u8]) -> Option<JobRecord> {
     for _ in 0..rest.u32()? {
         cancelled.push((rest.u32()?, rest.u32()?));
     }
-    let more = if flags & MORE != 0 { more::read(&mut rest)? } else { More::default() };
+    let more = if flags & MORE != 0 { more::read(&mut rest)? } else { JobExtension::default() };
     let name = rest.text(usize::from(name_len))?.to_owned();
     let key = rest.text(usize::from(key_len))?.to_owned();
     let spec = JobSpec {

@@ -1,4 +1,4 @@
-//! Labels, name and tags of a job, as they are stored: a part of the job's record that older records do not have.
+//! Labels, name and tags in a job's record, an extension that older records do not have.
 
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::{Array, JobSpec};
@@ -11,7 +11,7 @@ const PARTS: u8 = 2;
 
 /// The parsed part.
 #[derive(Debug, Default)]
-pub(super) struct More {
+pub(super) struct JobExtension {
     pub(super) max_failures: Option<u32>,
     pub(super) labels: Vec<(String, String)>,
     pub(super) tags: Vec<String>,
@@ -43,12 +43,12 @@ pub(super) fn write(spec: &JobSpec, out: &mut Vec<u8>) {
 }
 
 /// `None` if no version of ours wrote that.
-pub(super) fn read(rest: &mut Reader<'_>) -> Option<More> {
+pub(super) fn read(rest: &mut Reader<'_>) -> Option<JobExtension> {
     let [flags, labels, tags, uploads] = rest.bytes()?;
     if flags & !(MAX_FAILURES | PARTS) != 0 {
         return None;
     }
-    let mut more = More::default();
+    let mut more = JobExtension::default();
     if flags & MAX_FAILURES != 0 {
         more.max_failures = Some(rest.u32()?);
     }

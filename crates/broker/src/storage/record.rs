@@ -27,7 +27,7 @@ const KNOWN: u8 = HEADERS | DEADLINE;
 
 /// The attempts of a message so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct AttemptMark {
     pub(super) attempts: u16,
     /// The text of the last failure, if it is a dead letter.
     pub(super) failure: Option<Bytes>,
@@ -76,7 +76,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Record> {
 }
 
 /// attempts u16, then, of a dead letter, 1 and what the last failure said.
-pub(super) fn write_mark(mark: &Mark, out: &mut Vec<u8>) {
+pub(super) fn write_mark(mark: &AttemptMark, out: &mut Vec<u8>) {
     out.extend(mark.attempts.to_le_bytes());
     if let Some(failure) = &mark.failure {
         out.push(1);
@@ -84,14 +84,14 @@ pub(super) fn write_mark(mark: &Mark, out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn read_mark(bytes: &[u8]) -> Option<Mark> {
+pub(super) fn read_mark(bytes: &[u8]) -> Option<AttemptMark> {
     let (attempts, rest) = bytes.split_first_chunk()?;
     let failure = match rest.split_first() {
         None => None,
         Some((1, failure)) => Some(Bytes::copy_from_slice(failure)),
         Some(_) => return None,
     };
-    Some(Mark { attempts: u16::from_le_bytes(*attempts), failure })
+    Some(AttemptMark { attempts: u16::from_le_bytes(*attempts), failure })
 }
 
 /// serial u64, born u64.
@@ -226,9 +226,9 @@ mod tests {
     #[test]
     fn a_mark_comes_back_as_it_was() {
         for mark in [
-            Mark { attempts: 3, failure: None },
-            Mark { attempts: 10, failure: Some(Bytes::new()) },
-            Mark { attempts: 256, failure: Some(Bytes::from_static(b"no")) },
+            AttemptMark { attempts: 3, failure: None },
+            AttemptMark { attempts: 10, failure: Some(Bytes::new()) },
+            AttemptMark { attempts: 256, failure: Some(Bytes::from_static(b"no")) },
         ] {
             let mut out = Vec::new();
             write_mark(&mark, &mut out);

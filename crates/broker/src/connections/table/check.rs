@@ -1,10 +1,10 @@
 //! Invariants of connections. Tests and the simulator call this after every step; a broker does not.
 
 use super::super::{Connections, LocalEngine};
-use super::Line;
-use crate::keeper::Keep;
+use super::Connection;
+use crate::storage::Storage;
 
-impl Line {
+impl Connection {
     /// Bytes that may wait beyond the limit are part of the waiting bytes.
     pub(super) fn check(&self) {
         let (slot_limited, longest, waiting) = (self.slot_limited, self.longest, self.waiting());
@@ -17,10 +17,10 @@ impl Line {
     }
 }
 
-impl<K: Keep> Connections<LocalEngine<K>> {
+impl<K: Storage> Connections<LocalEngine<K>> {
     /// Asserts every invariant of the connections and of the engine.
     pub fn sanity_check(&self) {
-        self.lines.iter().for_each(Line::check);
+        self.table.iter().for_each(Connection::check);
         self.engine().sanity_check();
     }
 }

@@ -1,4 +1,4 @@
-//! Runs calls: translates between the engine's calls and the store's archive.
+//! The archive worker: it translates between calls of the engine and the store's archive.
 
 use std::fmt;
 
@@ -23,20 +23,20 @@ pub(super) type Answer = Result<Option<Box<AdminAnswer>>, Code>;
 /// Time between two looks for uploads that nobody wants any more.
 const SWEEP_MS: u64 = 60_000;
 
-/// Answers calls, whichever disk it has.
-pub(super) trait Answering: fmt::Debug + Send {
+/// Answers calls, on any kind of disk.
+pub(super) trait AnswerCalls: fmt::Debug + Send {
     /// One call; `None` if it is not answered.
     fn answer(&mut self, now_ms: u64, call: ArchiveCall) -> Option<Answer>;
 }
 
-impl<D: Disk> Answering for Librarian<D> {
+impl<D: Disk> AnswerCalls for ArchiveWorker<D> {
     fn answer(&mut self, now_ms: u64, call: ArchiveCall) -> Option<Answer> {
         Self::answer(self, now_ms, call)
     }
 }
 
 /// Runs the calls, one after the other.
-pub(super) struct Librarian<D: Disk> {
+pub(super) struct ArchiveWorker<D: Disk> {
     archive: Archive<D>,
     floor: FreeSpace,
     swept_ms: u64,
@@ -44,17 +44,17 @@ pub(super) struct Librarian<D: Disk> {
     failing: bool,
 }
 
-impl<D: Disk> fmt::Debug for Librarian<D> {
+impl<D: Disk> fmt::Debug for ArchiveWorker<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Librarian").field("floor", &self.floor).finish_non_exhaustive()
     }
 }
 
-impl<D: Disk> Librarian<D> {
+impl<D: Disk> ArchiveWorker<D> {
     pub(super) fn new(archive: Archive<D>, floor: FreeSpace) -> Self {
-        let mut librarian = Self { archive, floor, swept_ms: 0, failing: false };
-        librarian.tell_troubles();
-        librarian
+        let mut worker = Self { archive, floor, swept_ms: 0, failing: false };
+        worker.tell_troubles();
+        worker
     }
 
     /// Logs flaws of the archive's files, once each.
@@ -203,10 +203,10 @@ mod tests {
     use crate::archive::room_of;
     use crate::settings::ArchiveSettings;
 
-    fn librarian(disk: &SimDisk) -> Librarian<SimDisk> {
+    fn worker(disk: &SimDisk) -> ArchiveWorker<SimDisk> {
         let room = room_of(&ArchiveSettings::default(), true, 1);
         let archive = Archive::open(disk.clone(), &room, 0, &BTreeSet::new(), BTreeSet::new()).unwrap();
-        Librarian::new(archive, FreeSpace::None)
+        ArchiveWorker::new(archive, FreeSpace::None)
     }
 
     fn keep(at: u64) -> ArchiveCall {
@@ -221,8 +221,8 @@ mod tests {
         ArchiveCall::Output { job, tasks: None, from, after: None, limit: 100 }
     }
 
-    fn pieces(librarian: &mut Librarian<SimDisk>) -> Vec<OutputPiece> {
-        match librarian.answer(0, look()) {
+    fn pieces(worker: &mut ArchiveWorker<SimDisk>) -> Vec<OutputPiece> {
+        match worker.answer(0, look()) {
             Some(Ok(Some(answer))) => match *answer {
                 AdminAnswer::Output { pieces, .. } => pieces,
                 answer => panic!("{answer:?}"),
@@ -235,24 +235,24 @@ mod tests {
     #[test]
     fn a_full_disk_refuses_and_goes_on() {
         let disk = SimDisk::new();
-        let mut librarian = librarian(&disk);
-        assert_eq!(librarian.answer(0, keep(0)), Some(Ok(None)));
+        let mut worker = worker(&disk);
+        assert_eq!(worker.answer(0, keep(0)), Some(Ok(None)));
         disk.set_bytes_max(Some(disk.used()));
         let upload = UploadId([1; 32]);
         let put = ArchiveCall::Put { upload, size: 9, at: 0, bytes: Bytes::from_static(b"part") };
         for call in [keep(5), put] {
-            assert_eq!(librarian.answer(0, call), Some(Err(Code::OverDisk)));
+            assert_eq!(worker.answer(0, call), Some(Err(Code::OverDisk)));
         }
-        assert_eq!(pieces(&mut librarian).len(), 1);
+        assert_eq!(pieces(&mut worker).len(), 1);
         disk.heal();
-        assert_eq!(librarian.answer(0, keep(5)), Some(Ok(None)));
-        assert_eq!(pieces(&mut librarian).iter().map(|piece| piece.at).collect::<Vec<_>>(), [0, 5]);
+        assert_eq!(worker.answer(0, keep(5)), Some(Ok(None)));
+        assert_eq!(pieces(&mut worker).iter().map(|piece| piece.at).collect::<Vec<_>>(), [0, 5]);
     }
 
     #[test]
     fn refusals_have_their_codes_and_some_calls_no_answer() {
         let disk = SimDisk::new();
-        let mut librarian = librarian(&disk);
+        let mut worker = worker(&disk);
         let upload = UploadId([1; 32]);
         let put = |at| ArchiveCall::Put { upload, size: 4, at, bytes: Bytes::from_static(b"part") };
         let file = |at| ArchiveCall::KeepFile {
@@ -272,11 +272,11 @@ mod tests {
             (file(1), Code::WrongPlace),
             (get, Code::NotFound),
         ] {
-            assert_eq!(librarian.answer(0, call), Some(Err(code)));
+            assert_eq!(worker.answer(0, call), Some(Err(code)));
         }
-        assert_eq!(librarian.answer(0, keep(0)), Some(Ok(None)));
-        assert_eq!(librarian.answer(0, ArchiveCall::Name { uploads: vec![upload] }), None);
-        assert_eq!(librarian.answer(0, ArchiveCall::Forget { job: JobId(1), uploads: vec![upload] }), None);
-        assert_eq!((pieces(&mut librarian), disk.files().len()), (Vec::new(), 0));
+        assert_eq!(worker.answer(0, keep(0)), Some(Ok(None)));
+        assert_eq!(worker.answer(0, ArchiveCall::Name { uploads: vec![upload] }), None);
+        assert_eq!(worker.answer(0, ArchiveCall::Forget { job: JobId(1), uploads: vec![upload] }), None);
+        assert_eq!((pieces(&mut worker), disk.files().len()), (Vec::new(), 0));
     }
 }

@@ -1,5 +1,4 @@
-//! The table of connections: each one's session, what it has sent of a frame so far, and what waits to be
-//! written to it.
+//! The table of connections: the session, the incomplete frame and the out-buffer of each.
 
 mod check;
 
@@ -12,13 +11,13 @@ use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
 use turno_proto::native::{Frame, Session, encode};
 
 use super::events::{EventLimits, WaitingEvents};
-use super::foreman::{ForemanTalk, LastWork};
-use super::links::{Dial, LinkTalk};
-use super::reading::{Reading, is_short};
-use super::ring::{RingBoard, RingTalk};
-use super::zmq::{ZmqBoard, ZmqTalk};
-use crate::memory::{Account, Meter};
-use crate::turn::Leftover;
+use super::foreman::{ForemanConnection, LastWork};
+use super::links::{Dial, LinkConnection};
+use super::reading::{FrameProgress, is_short};
+use super::ring::{RingConnection, RingConnections};
+use super::zmq::{ZmqConnection, ZmqConnections};
+use crate::memory::{Account, MemoryMeter};
+use crate::turn::UnfinishedWork;
 
 /// Bytes an empty out-buffer may keep for the next time while its connection is busy. Giving large ones back after
 /// every write has the allocator return their pages to the system and fault them in again: at bodies of 4 KiB that
@@ -27,7 +26,7 @@ pub(super) const OUTBOX_KEPT_BYTES: usize = 1024 * 1024;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// The engine does not know it yet.
     Greeting,
     /// The engine knows it.
@@ -36,9 +35,9 @@ pub(super) enum Phase {
     Doomed { until: Mono },
 }
 
-/// Which door a connection came in by: it says what is spoken.
+/// The listener that accepted a connection, which determines its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum ListenerKind {
     /// The native protocol.
     Native,
     /// The foreman's, for job workers.
@@ -49,26 +48,26 @@ pub enum Door {
     Zmq(u16),
 }
 
-/// The protocol of a connection, with its session.
+/// The protocol of a connection, with its session state.
 #[derive(Debug)]
-pub(super) enum Talk {
+pub(super) enum PeerProtocol {
     Native(Session),
-    Foreman(Box<ForemanTalk>),
-    Link(Box<LinkTalk>),
-    Ring(Box<RingTalk>),
-    Zmtp(Box<ZmqTalk>),
+    Foreman(Box<ForemanConnection>),
+    Link(Box<LinkConnection>),
+    Ring(Box<RingConnection>),
+    Zmtp(Box<ZmqConnection>),
 }
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) id: ConnId,
     pub(super) address: String,
-    pub(super) talk: Talk,
-    pub(super) phase: Phase,
-    pub(super) leftover: Leftover,
+    pub(super) protocol: PeerProtocol,
+    pub(super) phase: ConnectionPhase,
+    pub(super) leftover: UnfinishedWork,
     /// How the frame goes on that has begun, if it is a long one.
-    pub(super) reading: Option<Box<Reading>>,
+    pub(super) reading: Option<Box<FrameProgress>>,
     /// The counted bytes of the in-buffer and the out-buffer.
     pub(super) counted_in: usize,
     pub(super) counted_out: usize,
@@ -96,45 +95,47 @@ pub(super) struct Line {
     pub(super) stalled: Option<Mono>,
 }
 
-impl Line {
+impl Connection {
     /// Something came from the peer, or could not come.
     pub(super) fn heard(&mut self, now: Mono) {
-        match &mut self.talk {
-            Talk::Native(session) => session.heard(now),
-            Talk::Link(talk) => talk.session.heard(now),
-            Talk::Ring(talk) => talk.session.heard(now),
-            Talk::Zmtp(talk) => talk.session.heard(now),
-            Talk::Foreman(_) => {}
+        match &mut self.protocol {
+            PeerProtocol::Native(session) => session.heard(now),
+            PeerProtocol::Link(protocol) => protocol.session.heard(now),
+            PeerProtocol::Ring(protocol) => protocol.session.heard(now),
+            PeerProtocol::Zmtp(protocol) => protocol.session.heard(now),
+            PeerProtocol::Foreman(_) => {}
         }
     }
 
     /// The peer has taken nothing for too long. A member of the ring must not, for as long as it may be silent.
     pub(super) fn is_stalled(&self, now: Mono, stall_ms_max: u64) -> bool {
-        let most = match &self.talk {
-            Talk::Ring(talk) => talk.session.silence_ms(),
-            Talk::Native(_) | Talk::Foreman(_) | Talk::Link(_) | Talk::Zmtp(_) => stall_ms_max,
+        let most = match &self.protocol {
+            PeerProtocol::Ring(protocol) => protocol.session.silence_ms(),
+            PeerProtocol::Native(_) | PeerProtocol::Foreman(_) | PeerProtocol::Link(_) | PeerProtocol::Zmtp(_) => {
+                stall_ms_max
+            }
         };
         self.stalled.is_some_and(|since| now.millis_since(since) >= most)
     }
 
     /// A member of the ring takes what was said to it before its connection was given up, however long that is.
     pub(super) fn says_on(&self, now: Mono) -> bool {
-        matches!(self.talk, Talk::Ring(_)) && self.waiting() > 0 && !self.is_stalled(now, 0)
+        matches!(self.protocol, PeerProtocol::Ring(_)) && self.waiting() > 0 && !self.is_stalled(now, 0)
     }
 
     /// Given up.
     pub(super) const fn is_doomed(&self) -> bool {
-        matches!(self.phase, Phase::Doomed { .. })
+        matches!(self.phase, ConnectionPhase::Doomed { .. })
     }
 
     /// Why the peer is to be given up, if it was silent for too long. The foreman's protocol has no signs of life, and ZeroMQ's are
     /// sent and looked at together.
     pub(super) fn handle_timeout(&self, now: Mono) -> Option<Code> {
-        match &self.talk {
-            Talk::Native(session) => session.handle_timeout(now),
-            Talk::Link(talk) => talk.session.handle_timeout(now),
-            Talk::Ring(talk) => talk.session.handle_timeout(now),
-            Talk::Foreman(_) | Talk::Zmtp(_) => None,
+        match &self.protocol {
+            PeerProtocol::Native(session) => session.handle_timeout(now),
+            PeerProtocol::Link(protocol) => protocol.session.handle_timeout(now),
+            PeerProtocol::Ring(protocol) => protocol.session.handle_timeout(now),
+            PeerProtocol::Foreman(_) | PeerProtocol::Zmtp(_) => None,
         }
     }
 
@@ -151,14 +152,16 @@ impl Line {
     /// the same, so that of a link both ends must read whatever waits; the same in the ring. `slowed`: not from one that
     /// publishes either, so that its bytes wait where it sends them.
     pub(super) fn wants_reading(&mut self, most: usize, slowed: bool) -> bool {
-        if matches!(self.talk, Talk::Link(_) | Talk::Ring(_)) {
+        if matches!(self.protocol, PeerProtocol::Link(_) | PeerProtocol::Ring(_)) {
             self.paused = false;
         } else if self.waiting() > most {
             self.paused = true;
         } else if self.waiting() <= most / 2 {
             self.paused = false;
         }
-        !(self.paused || slowed && self.publishes || matches!(self.reading.as_deref(), Some(Reading::Waits { .. })))
+        !(self.paused
+            || slowed && self.publishes
+            || matches!(self.reading.as_deref(), Some(FrameProgress::Waits { .. })))
     }
 
     /// Some of what waited is written.
@@ -205,9 +208,9 @@ impl Line {
     }
 }
 
-/// Which numbers the connections of a router get: no two routers of a broker give the same.
+/// The numbers for the connections of a router; no two routers of a broker use the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seat {
+pub(crate) struct NumberAllocation {
     /// The router's own number, which the lowest `bits` of a connection's index hold.
     pub(crate) router: u32,
     pub(crate) bits: u32,
@@ -217,9 +220,9 @@ pub(crate) struct Seat {
 
 /// The connections of one router.
 #[derive(Debug)]
-pub(super) struct Lines {
-    seat: Seat,
-    by_place: Vec<Option<Line>>,
+pub(super) struct ConnectionTable {
+    numbers: NumberAllocation,
+    by_place: Vec<Option<Connection>>,
     vacant: Vec<u32>,
     len: usize,
     /// Connections with something to write since the last flush.
@@ -249,8 +252,8 @@ pub(super) struct Lines {
     pub(super) unlinked: Vec<(ConnId, Code)>,
     /// Messages that were too long to cross a link, by the number of the crossing.
     pub(super) bounced: Vec<(ConnId, u32)>,
-    pub(super) ring: RingBoard,
-    pub(super) zmq: ZmqBoard,
+    pub(super) ring: RingConnections,
+    pub(super) zmq: ZmqConnections,
     /// The bytes that all of them hold.
     pub(super) account: Account,
     /// Connections that wait for memory, first come first.
@@ -267,10 +270,10 @@ pub(super) struct Lines {
     pub(super) now: Mono,
 }
 
-impl Lines {
-    pub(super) fn new(limits: &Limits, seat: Seat) -> Self {
+impl ConnectionTable {
+    pub(super) fn new(limits: &Limits, numbers: NumberAllocation) -> Self {
         Self {
-            seat,
+            numbers,
             by_place: Vec::new(),
             vacant: Vec::new(),
             len: 0,
@@ -288,9 +291,9 @@ impl Lines {
             proven: Vec::new(),
             unlinked: Vec::new(),
             bounced: Vec::new(),
-            ring: RingBoard::default(),
-            zmq: ZmqBoard::new(limits),
-            account: Account::new(Meter::new(limits)),
+            ring: RingConnections::default(),
+            zmq: ZmqConnections::new(limits),
+            account: Account::new(MemoryMeter::new(limits)),
             waits: VecDeque::new(),
             granted: Vec::new(),
             short: Vec::new(),
@@ -301,28 +304,28 @@ impl Lines {
         }
     }
 
-    pub(super) fn insert(&mut self, now: Mono, address: String, door: Door) -> ConnId {
-        let talk = if door == Door::Foreman {
-            Talk::Foreman(Box::new(ForemanTalk::connect(now, self.foreman)))
+    pub(super) fn insert(&mut self, now: Mono, address: String, kind: ListenerKind) -> ConnId {
+        let protocol = if kind == ListenerKind::Foreman {
+            PeerProtocol::Foreman(Box::new(ForemanConnection::connect(now, self.foreman)))
         } else {
-            Talk::Native(Session::new(now, self.frame_bytes_max))
+            PeerProtocol::Native(Session::new(now, self.frame_bytes_max))
         };
-        self.insert_talk(address, talk)
+        self.insert_talk(address, protocol)
     }
 
-    pub(super) fn insert_talk(&mut self, address: String, talk: Talk) -> ConnId {
+    pub(super) fn insert_talk(&mut self, address: String, protocol: PeerProtocol) -> ConnId {
         let place = self.vacant.pop().unwrap_or_else(|| {
             self.by_place.push(None);
             u32::try_from(self.by_place.len() - 1).expect("limits keep connections far below 2^32")
         });
-        let generation = self.seat.accepted.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        let id = ConnId { index: place << self.seat.bits | self.seat.router, generation };
-        self.by_place[place as usize] = Some(Line {
+        let generation = self.numbers.accepted.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let id = ConnId { index: place << self.numbers.bits | self.numbers.router, generation };
+        self.by_place[place as usize] = Some(Connection {
             id,
             address,
-            talk,
-            phase: Phase::Greeting,
-            leftover: Leftover::default(),
+            protocol,
+            phase: ConnectionPhase::Greeting,
+            leftover: UnfinishedWork::default(),
             reading: None,
             counted_in: 0,
             counted_out: 0,
@@ -342,118 +345,118 @@ impl Lines {
         id
     }
 
-    pub(super) fn remove(&mut self, id: ConnId) -> Option<Line> {
+    pub(super) fn remove(&mut self, id: ConnId) -> Option<Connection> {
         let place = self.place(id);
-        let mut line = self.by_place.get_mut(place)?.take_if(|line| line.id == id)?;
-        self.account.incoming(&mut line.counted_in, 0);
-        self.account.outgoing(&mut line.counted_out, 0);
-        self.zmq_left(&line);
-        self.vacant.push(id.index >> self.seat.bits);
+        let mut connection = self.by_place.get_mut(place)?.take_if(|connection| connection.id == id)?;
+        self.account.incoming(&mut connection.counted_in, 0);
+        self.account.outgoing(&mut connection.counted_out, 0);
+        self.zmq_left(&connection);
+        self.vacant.push(id.index >> self.numbers.bits);
         self.len -= 1;
-        Some(line)
+        Some(connection)
     }
 
     pub(super) const fn place(&self, id: ConnId) -> usize {
-        (id.index >> self.seat.bits) as usize
+        (id.index >> self.numbers.bits) as usize
     }
 
-    pub(super) fn get(&self, id: ConnId) -> Option<&Line> {
-        self.by_place.get(self.place(id))?.as_ref().filter(|line| line.id == id)
+    pub(super) fn get(&self, id: ConnId) -> Option<&Connection> {
+        self.by_place.get(self.place(id))?.as_ref().filter(|connection| connection.id == id)
     }
 
-    pub(super) fn get_mut(&mut self, id: ConnId) -> Option<&mut Line> {
+    pub(super) fn get_mut(&mut self, id: ConnId) -> Option<&mut Connection> {
         let place = self.place(id);
-        self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)
+        self.by_place.get_mut(place)?.as_mut().filter(|connection| connection.id == id)
     }
 
     /// A connection, and where its memory is counted.
-    pub(super) fn with_account(&mut self, id: ConnId) -> Option<(&mut Line, &mut Account)> {
+    pub(super) fn with_account(&mut self, id: ConnId) -> Option<(&mut Connection, &mut Account)> {
         let place = self.place(id);
-        let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
-        Some((line, &mut self.account))
+        let connection = self.by_place.get_mut(place)?.as_mut().filter(|connection| connection.id == id)?;
+        Some((connection, &mut self.account))
     }
 
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {
         self.by_place.iter().flatten()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Line> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
         self.by_place.iter_mut().flatten()
     }
 
     /// Has a frame written into the out-buffer of a connection, which will be flushed at the end of the tick. Not
     /// if it is gone, given up, or has let too much pile up already: a frame more would change nothing for it.
     pub(super) fn write(&mut self, id: ConnId, frame: impl FnOnce(&mut Vec<u8>)) {
-        if let Some(line) = self.with_room(id) {
-            let before = line.out.len();
-            frame(&mut line.out);
-            line.stretch(before);
+        if let Some(connection) = self.with_room(id) {
+            let before = connection.out.len();
+            frame(&mut connection.out);
+            connection.stretch(before);
             self.count_out(id);
         }
     }
 
     /// The same for a delivery.
     pub(super) fn write_delivery(&mut self, id: ConnId, frame: impl FnOnce(&mut Vec<u8>)) {
-        if let Some(line) = self.with_room(id) {
-            let before = line.out.len();
-            frame(&mut line.out);
-            line.add_slot_limited(before);
+        if let Some(connection) = self.with_room(id) {
+            let before = connection.out.len();
+            frame(&mut connection.out);
+            connection.add_slot_limited(before);
             self.count_out(id);
         }
     }
 
-    /// A line that what the engine says can be written to: of a job worker's only the foreman's end writes.
-    pub(super) fn with_room(&mut self, id: ConnId) -> Option<&mut Line> {
-        self.room_of(id).filter(|line| !matches!(line.talk, Talk::Foreman(_)))
+    /// A connection that takes the engine's effects as frames: to a job worker, only the foreman's end writes.
+    pub(super) fn with_room(&mut self, id: ConnId) -> Option<&mut Connection> {
+        self.room_of(id).filter(|connection| !matches!(connection.protocol, PeerProtocol::Foreman(_)))
     }
 
-    pub(super) fn room_of(&mut self, id: ConnId) -> Option<&mut Line> {
+    pub(super) fn room_of(&mut self, id: ConnId) -> Option<&mut Connection> {
         let place = self.place(id);
-        let line = self.by_place.get_mut(place)?.as_mut().filter(|line| line.id == id)?;
-        if line.is_doomed() {
+        let connection = self.by_place.get_mut(place)?.as_mut().filter(|connection| connection.id == id)?;
+        if connection.is_doomed() {
             return None;
         }
         // A peer that reads, if slower than others write for a moment, is given more room than one that does not.
-        let reads = line.stalled.is_none_or(|since| self.now.millis_since(since) < limits::OUT_STALL_MS);
+        let reads = connection.stalled.is_none_or(|since| self.now.millis_since(since) < limits::OUT_STALL_MS);
         let most = if reads { self.out_bytes_max.saturating_mul(limits::OUT_PATIENCE) } else { self.out_bytes_max };
-        let bounded = !matches!(line.talk, Talk::Ring(_));
-        if bounded && is_short(line, reads, self.account.meter()) {
+        let bounded = !matches!(connection.protocol, PeerProtocol::Ring(_));
+        if bounded && is_short(connection, reads, self.account.meter()) {
             if self.short.last() != Some(&id) {
                 self.short.push(id);
             }
             return None;
         }
-        if bounded && line.waiting() > most.saturating_add(line.slot_limited + line.longest) {
+        if bounded && connection.waiting() > most.saturating_add(connection.slot_limited + connection.longest) {
             if self.overrun.last() != Some(&id) {
                 self.overrun.push(id);
             }
             return None;
         }
-        if !line.dirty {
-            line.dirty = true;
+        if !connection.dirty {
+            connection.dirty = true;
             self.dirty.push(id);
         }
-        Some(line)
+        Some(connection)
     }
 
     /// The engine hears when little is left of what waits for the peer.
     pub(super) fn pace(&mut self, id: ConnId) {
-        if let Some(line) = self.get_mut(id) {
-            line.paced = true;
+        if let Some(connection) = self.get_mut(id) {
+            connection.paced = true;
             self.mark_dirty(id);
         }
     }
 
     /// The connection is looked at in the next flush.
     pub(super) fn mark_dirty(&mut self, id: ConnId) {
-        if let Some(line) = self.get_mut(id)
-            && !line.dirty
+        if let Some(connection) = self.get_mut(id)
+            && !connection.dirty
         {
-            line.dirty = true;
+            connection.dirty = true;
             self.dirty.push(id);
         }
     }
@@ -466,8 +469,8 @@ impl Lines {
     pub(super) fn take_dirty(&mut self) -> Vec<ConnId> {
         let dirty = std::mem::take(&mut self.dirty);
         for id in &dirty {
-            if let Some(line) = self.get_mut(*id) {
-                line.dirty = false;
+            if let Some(connection) = self.get_mut(*id) {
+                connection.dirty = false;
             }
         }
         dirty
@@ -480,9 +483,11 @@ impl Lines {
     /// The last frame to a connection that is given up. However much waits already, there is room for it.
     pub(super) fn say_last(&mut self, id: ConnId, code: Code) {
         // A job worker and a ZeroMQ peer would not understand.
-        let hears = |line: &&mut Line| !line.is_doomed() && !matches!(line.talk, Talk::Foreman(_) | Talk::Zmtp(_));
-        if let Some(line) = self.get_mut(id).filter(hears) {
-            encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut line.out);
+        let hears = |connection: &&mut Connection| {
+            !connection.is_doomed() && !matches!(connection.protocol, PeerProtocol::Foreman(_) | PeerProtocol::Zmtp(_))
+        };
+        if let Some(connection) = self.get_mut(id).filter(hears) {
+            encode(&Frame::Error { seq: 0, code, fatal: true, detail: code.text().what }, &mut connection.out);
             self.count_out(id);
         }
     }

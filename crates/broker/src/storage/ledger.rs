@@ -1,4 +1,4 @@
-//! From what the engine wants stored to operations of the store, and back at the start.
+//! The translation between changes of the engine and operations of the store, in both directions.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use turno_store::disk::DiskFile;
 use turno_store::{Batch, CommitError, Contents, Item, OpenError, ReadError, RecordNo, Store};
 
 use super::jobs::{self, CHUNKS, ITEMS, JOBS, TASKS};
-use super::record::{self, DEDUP, MARKS, MESSAGES, Mark, NOTES, QUEUES};
+use super::record::{self, AttemptMark, DEDUP, MARKS, MESSAGES, NOTES, QUEUES};
 
 /// The key of the number that the ids of this store's messages share.
 const RUN: &[u8] = b"run";
@@ -99,7 +99,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
                 record::read_dedup(key, value).map(|remembered| dedup.push(remembered))
             }
             Item::Numbered { space: MESSAGES, record: RecordNo(serial), value } => record::read(value).map(|record| {
-                let Mark { attempts, failure } = marks.remove(&serial).unwrap_or_default();
+                let AttemptMark { attempts, failure } = marks.remove(&serial).unwrap_or_default();
                 engine.recover(Survivor { serial, record, attempts, failure });
             }),
             Item::Keyed { space: QUEUES, key, value } => take_settings(key, value, engine),
@@ -130,7 +130,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
     }
 }
 
-fn take_mark(key: &[u8], value: &[u8], marks: &mut BTreeMap<u64, Mark>) -> Option<()> {
+fn take_mark(key: &[u8], value: &[u8], marks: &mut BTreeMap<u64, AttemptMark>) -> Option<()> {
     let serial = u64::from_be_bytes(key.try_into().ok()?);
     marks.insert(serial, record::read_mark(value)?);
     Some(())
@@ -155,7 +155,7 @@ pub fn dead_letters<F: DiskFile>(contents: &Contents<'_, F>) -> Result<BTreeMap<
     let mut failures = BTreeMap::new();
     contents.keyed(MARKS, &mut |key, value| {
         let mark = record::read_mark(value).and_then(|mark| Some((u64::from_be_bytes(key.try_into().ok()?), mark)));
-        if let Some((serial, Mark { failure: Some(failure), .. })) = mark {
+        if let Some((serial, AttemptMark { failure: Some(failure), .. })) = mark {
             failures.insert(RecordNo(serial), failure.len());
         }
     })?;
@@ -183,10 +183,10 @@ pub(super) fn write(op: &Persist, batch: &mut Batch) {
         Persist::Remember(remembered) => batch.set(DEDUP, &remembered.key.0, &record::write_dedup(remembered)),
         Persist::Forget { key } => batch.unset(DEDUP, &key.0),
         Persist::Attempts { serial, attempts } => {
-            set_mark(batch, *serial, &Mark { attempts: *attempts, failure: None });
+            set_mark(batch, *serial, &AttemptMark { attempts: *attempts, failure: None });
         }
         Persist::Dead { serial, attempts, failure } => {
-            set_mark(batch, *serial, &Mark { attempts: *attempts, failure: Some(failure.clone()) });
+            set_mark(batch, *serial, &AttemptMark { attempts: *attempts, failure: Some(failure.clone()) });
         }
         Persist::Retry { serial } => batch.unset(MARKS, &record::key(*serial)),
         Persist::SetQueue { queue, settings } => {
@@ -221,7 +221,7 @@ pub(super) fn put(put: &Put<'_>, batch: &mut Batch) {
     batch.put_with(MESSAGES, RecordNo(put.serial), |out| record::write(put, out));
 }
 
-fn set_mark(batch: &mut Batch, serial: u64, mark: &Mark) {
+fn set_mark(batch: &mut Batch, serial: u64, mark: &AttemptMark) {
     let mut value = Vec::new();
     record::write_mark(mark, &mut value);
     batch.set(MARKS, &record::key(serial), &value);

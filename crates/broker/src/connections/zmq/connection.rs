@@ -6,7 +6,7 @@ use tracing::{info, warn};
 use turno_proto::model::{Limits, limits};
 use turno_proto::zmtp::{Peer, ZmtpSession};
 
-use super::super::lines::{Line, Phase, Talk};
+use super::super::table::{Connection, ConnectionPhase, PeerProtocol};
 use crate::log_limit::{self, LogKind};
 use crate::zmq::{Count, Dialect, Endpoint};
 
@@ -27,7 +27,7 @@ impl ZmqLimits {
 }
 
 /// One end of a ZMTP connection, and what it means.
-pub(in super::super) struct ZmqTalk {
+pub(in super::super) struct ZmqConnection {
     pub(in super::super) session: ZmtpSession,
     /// Once the handshake is done.
     pub(super) dialect: Option<Dialect>,
@@ -38,13 +38,13 @@ pub(in super::super) struct ZmqTalk {
     pub(super) held_back: bool,
 }
 
-impl std::fmt::Debug for ZmqTalk {
+impl std::fmt::Debug for ZmqConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ZmqTalk").field("place", &self.place).field("dialect", &self.dialect).finish_non_exhaustive()
     }
 }
 
-impl ZmqTalk {
+impl ZmqConnection {
     /// Bytes of a message that has begun, as far as is known.
     pub(in super::super) fn claimed_bytes(&self) -> Option<usize> {
         self.session.claimed_bytes()
@@ -61,23 +61,23 @@ impl ZmqTalk {
 
     /// The connection is over. If the broker made it and the program closed it within the handshake, the operator hears of it:
     /// libzmq does so with a client whose server key is wrong. At an endpoint that listens, anybody may look and go.
-    pub(super) fn tell_if_unanswered(&self, line: &Line) {
-        if line.phase != Phase::Greeting || self.endpoint.settings().place.listen().is_some() {
+    pub(super) fn tell_if_unanswered(&self, connection: &Connection) {
+        if connection.phase != ConnectionPhase::Greeting || self.endpoint.settings().place.listen().is_some() {
             return;
         }
         self.endpoint.count(Count::BadHandshake);
         if log_limit::admits(LogKind::Protocol) {
-            info!(address = line.address, "a ZeroMQ program closed the connection before the handshake was done");
+            info!(address = connection.address, "a ZeroMQ program closed the connection before the handshake was done");
         }
     }
 
     /// The connection is over, and with it the messages that waited for room: their sender cannot be told, so they are counted.
-    pub(super) fn count_lost(&self, line: &Line) {
+    pub(super) fn count_lost(&self, connection: &Connection) {
         let lost = self.dialect.as_ref().map_or(0, Dialect::held);
         (0..lost).for_each(|_| self.endpoint.count(Count::Refused));
         if lost > 0 && log_limit::admits(LogKind::Protocol) {
             warn!(
-                address = line.address,
+                address = connection.address,
                 messages = lost,
                 "a PUSH socket closed while the broker had no room for its messages"
             );
@@ -95,12 +95,12 @@ impl ZmqTalk {
     }
 }
 
-impl Talk {
+impl PeerProtocol {
     /// Appends an event, encoded for this kind of connection.
     pub(in super::super) fn add_event(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
-            Self::Zmtp(talk) => {
-                talk.session.send_encoded(bytes, out);
+            Self::Zmtp(protocol) => {
+                protocol.session.send_encoded(bytes, out);
             }
             Self::Native(_) | Self::Foreman(_) | Self::Link(_) | Self::Ring(_) => out.extend_from_slice(bytes),
         }

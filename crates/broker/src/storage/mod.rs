@@ -1,4 +1,4 @@
-//! The keeper of what outlives the broker: it writes down what the engine wants stored, and says when it is.
+//! Durable storage for the engine: it stores changes and reports when they are on disk.
 //!
 //! The engine speaks of messages, the store knows bytes; `record` and `ledger` are between them. An engine with a
 //! store starts with [`begin`] and [`recover`]; any [`Store`](turno_store::Store) will do.
@@ -18,8 +18,8 @@ use turno_store::{Batch, CommitError, Committer, Done, Embedded, Loaded, RecordN
 
 pub use self::ledger::{Dead, StoreError, begin, dead_letters, recover};
 
-/// Takes what the engine wants stored.
-pub trait Keep {
+/// Durable storage of the engine's changes.
+pub trait Storage {
     /// One operation of a group. Operations of a group come one after the other, and groups in order.
     fn keep(&mut self, group: u64, op: &Persist);
 
@@ -30,46 +30,46 @@ pub trait Keep {
     fn load(&mut self, serial: u64);
 
     /// Whether something is to be stored or read that is not on its way yet.
-    fn has_mail(&self) -> bool;
+    fn has_unsent(&self) -> bool;
 
     /// Sends it on its way.
     fn post(&mut self);
 }
 
 /// Nothing outlives a broker that lives in memory alone; its engine never asks for it.
-impl<K: Keep> Keep for Option<K> {
+impl<K: Storage> Storage for Option<K> {
     fn keep(&mut self, group: u64, op: &Persist) {
-        if let Some(keeper) = self {
-            keeper.keep(group, op);
+        if let Some(storage) = self {
+            storage.keep(group, op);
         }
     }
 
     fn put(&mut self, put: &Put<'_>) {
-        if let Some(keeper) = self {
-            keeper.put(put);
+        if let Some(storage) = self {
+            storage.put(put);
         }
     }
 
     fn load(&mut self, serial: u64) {
-        if let Some(keeper) = self {
-            keeper.load(serial);
+        if let Some(storage) = self {
+            storage.load(serial);
         }
     }
 
-    fn has_mail(&self) -> bool {
-        self.as_ref().is_some_and(Keep::has_mail)
+    fn has_unsent(&self) -> bool {
+        self.as_ref().is_some_and(Storage::has_unsent)
     }
 
     fn post(&mut self) {
-        if let Some(keeper) = self {
-            keeper.post();
+        if let Some(storage) = self {
+            storage.post();
         }
     }
 }
 
-/// The way to the real disk, and back.
+/// Storage on disk, through the committer.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct DiskStorage {
     committer: Committer,
     /// The group that is being written.
     group: Option<u64>,
@@ -89,7 +89,7 @@ pub(super) fn open(directory: &Path, salt: u64) -> Result<Embedded<FsDisk>, Stor
     Ok(store)
 }
 
-impl Keeper {
+impl DiskStorage {
     /// Starts the committer, which owns the store from now on.
     pub(super) fn start(store: Embedded<FsDisk>) -> std::io::Result<Self> {
         let news = Arc::new(Notify::new());
@@ -98,7 +98,7 @@ impl Keeper {
         Ok(Self { news, ..Self::by_hand(committer) })
     }
 
-    /// A keeper that nobody wakes: the caller steps the committer and then looks for its answers.
+    /// A storage that nobody wakes: the caller steps the committer and then looks for its answers.
     pub fn by_hand(committer: Committer) -> Self {
         Self { committer, group: None, loads: false, done: Vec::new(), news: Arc::default() }
     }
@@ -142,7 +142,7 @@ fn input_of(done: Done) -> Result<Option<Input>, StoreError> {
     }))
 }
 
-impl Keep for Keeper {
+impl Storage for DiskStorage {
     fn keep(&mut self, group: u64, op: &Persist) {
         ledger::write(op, self.batch_of(group));
     }
@@ -156,7 +156,7 @@ impl Keep for Keeper {
         self.loads = true;
     }
 
-    fn has_mail(&self) -> bool {
+    fn has_unsent(&self) -> bool {
         self.group.is_some() || self.loads
     }
 
