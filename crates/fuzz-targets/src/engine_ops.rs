@@ -1,6 +1,6 @@
 //! Any bytes as a row of things that happen to the engine.
 
-use turno_oracle::{Bytes, World, Op, Setup};
+use turno_oracle::{Bytes, Op, Setup, World};
 
 const OPS_MAX: usize = 200;
 

@@ -407,6 +407,7 @@ impl<D: EngineHandle> Connections<D> {
         connection.reading = None;
         // They would come behind the last frame.
         connection.events = None;
+        connection.keep_from_pull_socket();
         connection.tell_of_link(before, code);
         let input = connection.ending(before, code);
         self.table.count_in(id);

@@ -182,6 +182,15 @@ impl Connection {
         }
     }
 
+    /// The connection is given up. Deliveries that are not written go to other workers. A PULL socket would be done with them as
+    /// soon as they were written, so it must not get them too.
+    pub(super) fn keep_from_pull_socket(&mut self) {
+        if matches!(&self.protocol, PeerProtocol::Zmtp(protocol) if protocol.is_pull()) {
+            self.out.truncate(self.written);
+            self.wrote(0);
+        }
+    }
+
     /// Whether the engine is to be told now that the peer has read.
     pub(super) const fn take_pace(&mut self) -> bool {
         let has_read = self.paced && self.waiting() <= limits::OUT_TIGHT_BYTES / 2 && !self.is_doomed();

@@ -55,6 +55,11 @@ impl ZmqConnection {
         self.dialect.as_ref().is_some_and(Dialect::settles)
     }
 
+    /// Whether a delivery is done when it is written.
+    pub(in super::super) const fn is_pull(&self) -> bool {
+        matches!(self.dialect, Some(Dialect::Pulls(_)))
+    }
+
     pub(in super::super) fn dialect_bytes(&self) -> usize {
         self.dialect.as_ref().map_or(0, Dialect::held_bytes)
     }

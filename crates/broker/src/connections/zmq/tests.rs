@@ -237,6 +237,26 @@ fn a_pull_socket_that_reads_nothing_gets_no_more_than_its_slots() {
     assert_eq!(net.connections.unwritten(pull.id).len(), 2 * 10, "one is done, one more comes");
 }
 
+/// A PULL socket whose connection is given up gets no message that goes to another worker.
+#[test]
+fn a_pull_socket_that_is_given_up_gets_nothing_twice() {
+    let mut net = Net::at(ZmqEndpoint { slots: Some(3), ..endpoint() });
+    let (mut slow, mut push) = (net.peer(SocketType::Pull), net.peer(SocketType::Push));
+    for number in 0..3_u8 {
+        net.send(&mut push, &[b"number", &[number]]);
+    }
+    let first = net.connections.unwritten(slow.id)[..15].to_vec();
+    net.connections.wrote(net.now, slow.id, first.len());
+    slow.hear(net.now, &first);
+    assert_eq!(slow.heard, [texts(&[b"number", &[0]])], "the next one is partly written");
+    net.now = net.now.plus_millis(Limits::default().write_stall_ms_max);
+    net.connections.sweep(net.now);
+    assert!(!net.connections.serves(slow.id));
+    assert!(net.connections.said_all(slow.id), "{:?}", net.connections.unwritten(slow.id));
+    let mut other = net.peer(SocketType::Pull);
+    assert_eq!(net.heard(&mut other), [texts(&[b"number", &[1]]), texts(&[b"number", &[2]])]);
+}
+
 /// The broker reads no more from a PUSH socket while too much of it is not stored, and reads on when it is.
 #[test]
 fn a_push_socket_is_read_from_again() {
