@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use turno_engine::{
-    ArchiveEffect, Deliver, DiskEffect, Engine, Event, EventRef, HostEffect, Input, Lent, Listener, PeerEffect,
-    PeerSink, Put, Settings, Sink,
+    ArchiveEffect, BorrowedPayload, Deliver, DiskEffect, Engine, Event, EventRef, HostEffect, Input, Listener,
+    NewRecord, PeerEffect, PeerSink, Settings, Sink,
 };
 use turno_proto::model::{ConnId, Filter, Mono, Payload, Topic};
 
@@ -27,7 +27,7 @@ const EACH: u32 = 1_000;
 struct Found(u64);
 
 impl PeerSink for Found {
-    fn deliver(&mut self, _: Deliver<Lent<'_>>) {}
+    fn deliver(&mut self, _: Deliver<BorrowedPayload<'_>>) {}
 
     fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         black_box(event);
@@ -38,7 +38,7 @@ impl PeerSink for Found {
 }
 
 impl Sink for Found {
-    fn put(&mut self, _: Put<'_>) {}
+    fn put(&mut self, _: NewRecord<'_>) {}
 
     fn disk(&mut self, _: DiskEffect) {}
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, bail};
 use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy, KeyPair};
-use turno_proto::zmtp::{Ours, Security, SocketType, ZmtpSession, ZmtpSettings, ZmtpStep};
+use turno_proto::zmtp::{OwnSocketType, Security, SocketType, ZmtpSession, ZmtpSettings, ZmtpStep};
 
 use crate::talk::{Role, Seat, Seen, Talk};
 
@@ -81,7 +81,7 @@ impl ZmtpWire {
         fastrand::fill(&mut secret);
         let server = KeyPair::from_secret_text(BROKER_SECRET).expect("forty letters of Z85").public();
         let security = Security::CurveClient { keys: KeyPair::from_secret(secret), server };
-        let settings = ZmtpSettings::new(Ours::Is(SocketType::Dealer), FRAME_MAX);
+        let settings = ZmtpSettings::new(OwnSocketType::Is(SocketType::Dealer), FRAME_MAX);
         let settings = Arc::new(ZmtpSettings { security, ping_ms: 0, ..settings });
         let mut greeting = Vec::new();
         let session = ZmtpSession::begin(Mono::ZERO, settings, Entropy::new(entropy), &mut greeting);
@@ -278,7 +278,8 @@ pub(crate) mod tests {
     impl Broker {
         fn new() -> Self {
             let security = Security::CurveServer(KeyPair::from_secret_text(BROKER_SECRET).unwrap());
-            let settings = ZmtpSettings { security, ping_ms: 0, ..ZmtpSettings::new(Ours::Counterpart, FRAME_MAX) };
+            let settings =
+                ZmtpSettings { security, ping_ms: 0, ..ZmtpSettings::new(OwnSocketType::Counterpart, FRAME_MAX) };
             let mut out = Vec::new();
             let session = ZmtpSession::begin(Mono::ZERO, Arc::new(settings), Entropy::new([5; ENTROPY_LEN]), &mut out);
             Self { session, out, heard: Vec::new() }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tracing::{error, warn};
-use turno_engine::{Deliver, Drained, Engine, Event, Input, Lent, Listener, PeerEffect, PeerSink};
+use turno_engine::{BorrowedPayload, Deliver, Drained, Engine, Event, Input, Listener, PeerEffect, PeerSink};
 use turno_proto::model::{Code, ConnId, limits};
 
 use super::connections::{EngineHandle as _, ListenerKind, LocalEngine, RingReport};
@@ -298,7 +298,7 @@ impl RouterOutput {
 }
 
 impl PeerSink for RouterOutput {
-    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+    fn deliver(&mut self, deliver: Deliver<BorrowedPayload<'_>>) {
         self.post(deliver.conn, PeerEffect::Deliver(deliver.into_owned()));
     }
 

@@ -39,8 +39,8 @@ mod worker;
 pub use turno_proto::headers::{Headers, HeadersError};
 pub use turno_proto::model::parts::PartsError;
 pub use turno_proto::model::{
-    BroadcastEnd, ClosingReason, Code, DedupIdError, Durability, Filter, MessageId, NameError, Party, QueueName, Slots,
-    Topic, TopicError, WorkerId,
+    BroadcastConsumer, BroadcastEnd, ClosingReason, Code, DedupIdError, Durability, Filter, MessageId, NameError,
+    QueueName, Slots, Topic, TopicError, WorkerId,
 };
 #[cfg(feature = "unstable-core")]
 #[doc(hidden)]

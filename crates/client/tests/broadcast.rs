@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use turno_broker::Broker;
 use turno_client::{
-    Answer, AnswerPart, BroadcastEnd, Client, Message, Options, Outcome, Party, Slots, Worker, WorkerHandle, WorkerId,
-    blocking,
+    Answer, AnswerPart, BroadcastConsumer, BroadcastEnd, Client, Message, Options, Outcome, Slots, Worker,
+    WorkerHandle, WorkerId, blocking,
 };
 
 fn options(broker: &Broker) -> Options {
@@ -79,7 +79,7 @@ async fn failures_and_hangers_are_told_apart() {
 
     let hang = client.broadcast("q", "hang").timeout(Duration::from_millis(500));
     let (answers, end) = hang.await.expect("out").finish().await.expect("over");
-    let who_expired = vec![Party { worker: WorkerId(1), name: "a".to_owned() }];
+    let who_expired = vec![BroadcastConsumer { worker: WorkerId(1), name: "a".to_owned() }];
     assert_eq!(answers, []);
     assert_eq!(end, BroadcastEnd { consumers: 1, expired: 1, who_expired, ..BroadcastEnd::default() });
 

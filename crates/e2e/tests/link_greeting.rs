@@ -8,8 +8,8 @@ use turno_e2e::{Broker, Peer, Place};
 use turno_proto::model::Code;
 use turno_proto::model::link::BrokerId;
 use turno_proto::native::{
-    Acceptor, Connect, Dialler, Frame, Greeted, GreetingCredentials, Identity, LinkChallenge, LinkHello, Proof, Secret,
-    VERSION,
+    Acceptor, Connect, Dialler, Frame, GreetingCredentials, Identity, LinkChallenge, LinkHello, Proof, Secret, VERSION,
+    VerifiedDialler,
 };
 
 const SECRET: &[u8] = b"correct horse battery staple";
@@ -52,7 +52,8 @@ fn link(broker: &Broker, secret: Option<&[u8]>, nonce: u8) -> (Peer, LinkHello, 
     let dialler = Dialler::new(credentials(secret), [nonce; 32], true);
     let hello = dialler.hello();
     say_hello(&mut peer, &hello);
-    let Greeted { proof, .. } = dialler.challenged(hear_challenge(&mut peer)).expect("the broker knows the secret");
+    let VerifiedDialler { proof, .. } =
+        dialler.challenged(hear_challenge(&mut peer)).expect("the broker knows the secret");
     say_proof(&mut peer, &proof.proof);
     // The broker has something to tell, and asks whether this end lives.
     let mut heard = Vec::new();

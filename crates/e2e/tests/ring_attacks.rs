@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use turno_e2e::{Broker, Peer, wait};
 use turno_proto::model::Code;
 use turno_proto::model::ring::view::RingView;
-use turno_proto::model::ring::{Errand, Member, NewConn, Origin, RetConn, RingMessage, Sid};
-use turno_proto::native::{Acceptor, Dialler, Frame, Greeted, GreetingCredentials, RingIdentity, encode};
+use turno_proto::model::ring::{ConnectPurpose, Member, NewConn, Origin, RetConn, RingMessage, Sid};
+use turno_proto::native::{Acceptor, Dialler, Frame, GreetingCredentials, RingIdentity, VerifiedDialler, encode};
 
 /// Brokers 1 and 2, and nothing that proves who is who.
 fn two() -> [Broker; 2] {
@@ -52,7 +52,7 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
         Frame::RingChallenge { challenge } => *challenge,
         other => panic!("expected RING_CHALLENGE: {other:?}"),
     });
-    let Greeted { proof, .. } = dialler.challenged(challenge).expect("neither has a secret");
+    let VerifiedDialler { proof, .. } = dialler.challenged(challenge).expect("neither has a secret");
     peer.say(&Frame::RingProof { proof });
     peer
 }
@@ -60,7 +60,7 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
 /// Takes the place of the member that sends to `broker`; that member must connect anew.
 fn take_place(broker: &Broker, who: Member) -> Peer {
     let mut peer = greeted(broker, who);
-    peer.say(&RingMessage::RetConn(RetConn::Open { errand: Errand::Return }).into());
+    peer.say(&RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Return }).into());
     assert_eq!(peer.next(|frame| frame.kind().name()), "RING_HAVE");
     peer
 }
@@ -96,7 +96,7 @@ fn a_posed_shutdown_ends_nobody() {
         let mut peer = greeted(victim, who);
         // In one write: the member whose place this takes has it back as soon as it has dialled, and nobody listens then.
         let mut bytes = Vec::new();
-        encode(&RingMessage::RetConn(RetConn::Open { errand: Errand::Return }).into(), &mut bytes);
+        encode(&RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Return }).into(), &mut bytes);
         encode(&RingMessage::Shutdown { origin, hops: 0 }.into(), &mut bytes);
         peer.say_bytes(&bytes);
         wait::until("it has heard of it", || victim.ring().counters.forged == 1);

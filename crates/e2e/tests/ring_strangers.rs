@@ -5,11 +5,13 @@ use std::net::TcpListener;
 use bytes::Bytes;
 use turno_e2e::{Broker, Peer, Place, wait};
 use turno_proto::model::ring::view::RingView;
-use turno_proto::model::ring::{Errand, Member, NewConn, Origin, Publication, RetConn, RingMessage, RingState, Sid};
+use turno_proto::model::ring::{
+    ConnectPurpose, Member, NewConn, Origin, Publication, RetConn, RingMessage, RingState, Sid,
+};
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Connect, Dialler, Frame, Greeted, GreetingCredentials, Proof, Raw, RawEvent, RingChallenge, RingHello,
-    RingIdentity, Secret, VERSION,
+    Connect, Dialler, Frame, GreetingCredentials, Proof, Raw, RawEvent, RingChallenge, RingHello, RingIdentity, Secret,
+    VERSION, VerifiedDialler,
 };
 
 const SECRET: &[u8] = b"correct horse battery staple";
@@ -57,7 +59,8 @@ fn greeted(broker: &Broker, who: Member) -> Peer {
     let mut peer = ring_port(broker);
     let dialler = dialler(who, SECRET, 3);
     say_hello(&mut peer, &dialler.hello());
-    let Greeted { proof, .. } = dialler.challenged(hear_challenge(&mut peer)).expect("the broker knows the secret");
+    let VerifiedDialler { proof, .. } =
+        dialler.challenged(hear_challenge(&mut peer)).expect("the broker knows the secret");
     peer.say(&Frame::RingProof { proof });
     peer
 }
@@ -101,7 +104,8 @@ fn a_proof_is_worth_nothing_elsewhere() {
     let honest = dialler(member(2, 5), SECRET, 2);
     let hello = honest.hello();
     say_hello(&mut first, &hello);
-    let Greeted { proof, .. } = honest.challenged(hear_challenge(&mut first)).expect("the broker knows the secret");
+    let VerifiedDialler { proof, .. } =
+        honest.challenged(hear_challenge(&mut first)).expect("the broker knows the secret");
     first.say(&Frame::RingProof { proof: proof.clone() });
     let mut again = ring_port(&broker);
     say_hello(&mut again, &hello);
@@ -117,7 +121,8 @@ fn a_proof_is_worth_nothing_elsewhere() {
     let mut second = ring_port(&broker);
     let two = dialler(member(2, 5), SECRET, 4);
     say_hello(&mut second, &two.hello());
-    let Greeted { proof, .. } = two.challenged(hear_challenge(&mut second)).expect("the broker knows the secret");
+    let VerifiedDialler { proof, .. } =
+        two.challenged(hear_challenge(&mut second)).expect("the broker knows the secret");
     forged.say(&Frame::RingProof { proof });
     assert_eq!(forged.closed_with(), Code::RingRefused);
     wait::until("nobody has joined", || broker.ring().state == RingState::Alone);
@@ -156,7 +161,7 @@ fn who_has_no_place_has_no_voice() {
     }
     // A predecessor's word: broker 1 has not asked for one.
     let mut peer = greeted(&broker, member(2, 5));
-    peer.say(&RingMessage::RetConn(RetConn::Open { errand: Errand::Return }).into());
+    peer.say(&RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Return }).into());
     let code = peer.next(|frame| match frame {
         Frame::Ring(message) => match *message {
             RingMessage::Refused { code, .. } => code,

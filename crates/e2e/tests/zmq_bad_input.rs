@@ -10,7 +10,7 @@ use serde_json::json;
 use turno_e2e::{Broker, Pyzmq, Wire, ZmqProgram, process, wait};
 use turno_proto::model::{Code, Mono, limits};
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy, KeyPair, PublicKey};
-use turno_proto::zmtp::{Ours, Security, SocketType, ZmtpSession, ZmtpSettings};
+use turno_proto::zmtp::{OwnSocketType, Security, SocketType, ZmtpSession, ZmtpSettings};
 
 const SERVER_SECRET: &str = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6";
 const CLIENT_SECRET: &str = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs";
@@ -28,7 +28,7 @@ fn address(broker: &Broker) -> SocketAddr {
 
 /// A peer of that type whose handshake is done.
 fn peer(broker: &Broker, kind: SocketType) -> Wire {
-    let settings = ZmtpSettings { ping_ms: 0, ..ZmtpSettings::new(Ours::Is(kind), 1 << 20) };
+    let settings = ZmtpSettings { ping_ms: 0, ..ZmtpSettings::new(OwnSocketType::Is(kind), 1 << 20) };
     let mut wire = Wire::dial(address(broker), settings);
     wire.handshake();
     wire
@@ -126,7 +126,7 @@ fn frames_that_must_not_be_end_the_connection() {
 /// A client of CURVE as far as WELCOME: the connection, and the INITIATE that it would say.
 fn initiate(address: SocketAddr, server: PublicKey) -> (TcpStream, Vec<u8>) {
     let security = Security::CurveClient { keys: keys(CLIENT_SECRET), server };
-    let settings = ZmtpSettings { security, ..ZmtpSettings::new(Ours::Is(SocketType::Dealer), 1 << 20) };
+    let settings = ZmtpSettings { security, ..ZmtpSettings::new(OwnSocketType::Is(SocketType::Dealer), 1 << 20) };
     let (mut stream, mut out) = (dial(address), Vec::new());
     // The same each time, so that both connections say the same HELLO.
     let mut session = ZmtpSession::begin(Mono::ZERO, Arc::new(settings), Entropy::new([7; ENTROPY_LEN]), &mut out);

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use serde_json::{Map, Value, json};
 use turno_e2e::{Port, Pyzmq, Wire};
 use turno_proto::zmtp::curve::KeyPair;
-use turno_proto::zmtp::{Ours, Peer, Security, SocketType, User, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
+use turno_proto::zmtp::{OwnSocketType, Peer, Security, SocketType, User, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
 
 const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const SERVER_SECRET: &str = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6";
@@ -15,7 +15,7 @@ fn keys(secret: &str) -> KeyPair {
     KeyPair::from_secret_text(secret).expect("a well-formed value")
 }
 
-fn settings(ours: Ours, security: Security) -> ZmtpSettings {
+fn settings(ours: OwnSocketType, security: Security) -> ZmtpSettings {
     // The peer hears by PING how long this end may be silent: here everything is done on one thread, slowly.
     ZmtpSettings { security, ping_ms: 60_000, ..ZmtpSettings::new(ours, MESSAGE_BYTES_MAX) }
 }
@@ -89,7 +89,7 @@ fn libzmq_connects() {
             let mut given = connect(kind, &url, &given);
             given["identity"] = "its name".into();
             let program = Pyzmq::start("ask", &given);
-            let mut wire = Wire::accept(&listener, settings(Ours::Counterpart, security.clone()));
+            let mut wire = Wire::accept(&listener, settings(OwnSocketType::Counterpart, security.clone()));
             let Peer { socket_type, ours, identity, user: seen, version } = wire.handshake();
             assert_eq!((socket_type, ours, version), (theirs, SocketType::Router, Version::V3_1));
             assert_eq!((&*identity, seen), (&b"its name"[..], user.clone()));
@@ -107,7 +107,7 @@ fn libzmq_binds() {
         for (kind, version) in [("REP", Version::V3_1), ("DEALER", Version::V3_0), ("ROUTER", Version::V3_1)] {
             let port = Port::reserve();
             let program = Pyzmq::start("answer", &bind(kind, port.address(), &given));
-            let ours = ZmtpSettings { version, ..settings(Ours::Is(SocketType::Dealer), security.clone()) };
+            let ours = ZmtpSettings { version, ..settings(OwnSocketType::Is(SocketType::Dealer), security.clone()) };
             let mut wire = Wire::dial(port.address(), ours);
             let peer = wire.handshake();
             assert_eq!((peer.socket_type.name(), peer.version), (kind, version));
@@ -133,7 +133,7 @@ fn libzmq_answers_heartbeats() {
         given["type"] = "DEALER".into();
         given["connect"] = url.into();
         let program = Pyzmq::start("ask", &given);
-        let ours = ZmtpSettings { ping_ms: 4_000, ..settings(Ours::Counterpart, security) };
+        let ours = ZmtpSettings { ping_ms: 4_000, ..settings(OwnSocketType::Counterpart, security) };
         let mut wire = Wire::accept(&listener, ours);
         wire.handshake();
         wire.beats(2);
@@ -147,10 +147,10 @@ fn push_and_pull() {
     for (given, security, _) in as_servers() {
         let (listener, url) = listen();
         let push = Pyzmq::start("push", &connect("PUSH", &url, &given));
-        let mut from = Wire::accept(&listener, settings(Ours::Counterpart, security.clone()));
+        let mut from = Wire::accept(&listener, settings(OwnSocketType::Counterpart, security.clone()));
         assert_eq!(from.handshake().ours, SocketType::Pull);
         let pull = Pyzmq::start("pull", &connect("PULL", &url, &given));
-        let mut to = Wire::accept(&listener, settings(Ours::Counterpart, security));
+        let mut to = Wire::accept(&listener, settings(OwnSocketType::Counterpart, security));
         assert_eq!(to.handshake().ours, SocketType::Push);
         for _ in 0..6 {
             let parts = from.message();
@@ -170,7 +170,8 @@ fn libzmq_subscribes() {
             let mut given = connect("SUB", &url, &given);
             given["subscribe"] = json!(["news.", "end"]);
             let program = Pyzmq::start("subscribe", &given);
-            let mut wire = Wire::accept(&listener, ZmtpSettings { version, ..settings(Ours::Counterpart, security) });
+            let mut wire =
+                Wire::accept(&listener, ZmtpSettings { version, ..settings(OwnSocketType::Counterpart, security) });
             assert_eq!(wire.handshake().ours, SocketType::Xpub);
             let mut wanted = [wire.hear(), wire.hear()].map(|step| match step {
                 Ok(ZmtpStep::Subscribe(prefix)) => prefix,
@@ -196,7 +197,7 @@ fn libzmq_publishes() {
         for (given, security) in as_clients() {
             let port = Port::reserve();
             let program = Pyzmq::start("publish", &bind("XPUB", port.address(), &given));
-            let ours = ZmtpSettings { version, ..settings(Ours::Is(SocketType::Sub), security) };
+            let ours = ZmtpSettings { version, ..settings(OwnSocketType::Is(SocketType::Sub), security) };
             let mut wire = Wire::dial(port.address(), ours);
             assert_eq!(wire.handshake().socket_type, SocketType::Xpub);
             wire.subscribe(b"news.");
@@ -213,7 +214,7 @@ fn every_socket_type_of_libzmq_shakes_job_workers() {
     for theirs in SocketType::ALL {
         let (listener, url) = listen();
         let program = Pyzmq::start("handshake", &connect(theirs.name(), &url, &json!({})));
-        let mut wire = Wire::accept(&listener, settings(Ours::Counterpart, Security::Null));
+        let mut wire = Wire::accept(&listener, settings(OwnSocketType::Counterpart, Security::Null));
         if let Some(ours) = theirs.counterpart() {
             assert_eq!((wire.handshake().ours, program.done().trim()), (ours, "succeeded"));
         } else {
@@ -233,7 +234,7 @@ fn wrong_secrets_are_refused() {
     for (given, security, told) in refused {
         let (listener, url) = listen();
         let program = Pyzmq::start("handshake", &connect("DEALER", &url, &given));
-        let mut wire = Wire::accept(&listener, settings(Ours::Counterpart, security)).refuse();
+        let mut wire = Wire::accept(&listener, settings(OwnSocketType::Counterpart, security)).refuse();
         assert_eq!(wire.hear(), Err(ZmtpFault::Refused));
         assert_eq!(program.done().trim(), told);
     }
@@ -241,13 +242,13 @@ fn wrong_secrets_are_refused() {
     let other = json!({"curve_secret": CLIENT_SECRET, "server_key": keys(CLIENT_SECRET).public().to_string()});
     let (listener, url) = listen();
     let program = Pyzmq::start("handshake", &connect("DEALER", &url, &other));
-    let wire = Wire::accept(&listener, settings(Ours::Counterpart, curve_server.clone()));
+    let wire = Wire::accept(&listener, settings(OwnSocketType::Counterpart, curve_server.clone()));
     assert_eq!(wire.ends(), Some(ZmtpFault::BadBox));
     assert_eq!(program.done().trim(), "closed");
     // With another mechanism both ends see it: libzmq may close first.
     let (listener, url) = listen();
     let program = Pyzmq::start("handshake", &connect("DEALER", &url, &json!({})));
-    let wire = Wire::accept(&listener, settings(Ours::Counterpart, curve_server));
+    let wire = Wire::accept(&listener, settings(OwnSocketType::Counterpart, curve_server));
     assert!(wire.ends().is_none_or(|fault| fault == ZmtpFault::WrongMechanism));
     assert_eq!(program.done().trim(), "not understood");
     // libzmq refuses a password.
@@ -255,7 +256,7 @@ fn wrong_secrets_are_refused() {
     let given = json!({"plain_server": true, "passwords": {"admin": "another"}});
     let program = Pyzmq::start("handshake", &bind("ROUTER", port.address(), &given));
     let [_, (_, security), _] = as_clients();
-    let mut wire = Wire::dial(port.address(), settings(Ours::Is(SocketType::Dealer), security));
+    let mut wire = Wire::dial(port.address(), settings(OwnSocketType::Is(SocketType::Dealer), security));
     assert_eq!(wire.hear(), Err(ZmtpFault::RefusedByPeer));
     assert_eq!(program.done().trim(), "refused 400");
 }

@@ -15,7 +15,7 @@ use turno_proto::model::{
 
 use crate::archive::ArchiveCall;
 use crate::jobs::ForemanOrder;
-use crate::messages::disk::persist::{Persist, Put};
+use crate::messages::disk::persist::{NewRecord, Persist};
 use crate::ring::{PublicationRef, RingHostEffect, RingMessage, RingPeerEffect};
 use crate::topics::Listener;
 
@@ -47,7 +47,7 @@ pub struct Deliver<P = Payload> {
 
 /// A payload that stays the engine's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lent<'a> {
+pub struct BorrowedPayload<'a> {
     /// Whether the bytes begin with a header block.
     pub headers: bool,
     /// Header block, if any, and body.
@@ -56,14 +56,14 @@ pub struct Lent<'a> {
 
 impl Deliver {
     /// The same delivery, lent.
-    pub fn lend(&self) -> Deliver<Lent<'_>> {
+    pub fn lend(&self) -> Deliver<BorrowedPayload<'_>> {
         let Self { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, ref payload } = *self;
-        let payload = Lent { headers: payload.headers, bytes: &payload.bytes };
+        let payload = BorrowedPayload { headers: payload.headers, bytes: &payload.bytes };
         Deliver { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload }
     }
 }
 
-impl Deliver<Lent<'_>> {
+impl Deliver<BorrowedPayload<'_>> {
     /// The same delivery with a payload of its own.
     pub fn into_owned(self) -> Deliver {
         let Self { conn, delivery, handle, id, attempt, cost, deadline_ms, wants_reply, token, payload } = self;
@@ -255,7 +255,7 @@ pub enum Report {
         /// How many dead letters the queue has.
         dead: u64,
     },
-    /// The store had confirmed a message and does not have it any more. It is lost; someone should look.
+    /// The store has lost a message that it had confirmed. An operator should look at the disk.
     Missing {
         /// Which message.
         serial: u64,
@@ -351,7 +351,7 @@ impl LinkEffect {
 /// Takes effects for connections as they come.
 pub trait PeerSink {
     /// Sends a delivery.
-    fn deliver(&mut self, deliver: Deliver<Lent<'_>>);
+    fn deliver(&mut self, deliver: Deliver<BorrowedPayload<'_>>);
     /// An event for everyone named, the same bytes for each.
     fn event(&mut self, event: EventRef<'_>, listeners: &[Listener]) {
         self.peer(PeerEffect::Event { event: Arc::new(event.to_event()), listeners: listeners.to_vec() });
@@ -368,7 +368,7 @@ pub trait PeerSink {
 /// Takes effects as they come. The shell encodes them on the spot; tests and the simulator collect them.
 pub trait Sink: PeerSink {
     /// A new message to be stored.
-    fn put(&mut self, put: Put<'_>);
+    fn put(&mut self, put: NewRecord<'_>);
     /// Everything else for the store.
     fn disk(&mut self, effect: DiskEffect);
     /// For the archive.
@@ -378,7 +378,7 @@ pub trait Sink: PeerSink {
 }
 
 impl PeerSink for Vec<Effect> {
-    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+    fn deliver(&mut self, deliver: Deliver<BorrowedPayload<'_>>) {
         self.push(Effect::Peer(PeerEffect::Deliver(deliver.into_owned())));
     }
 
@@ -388,7 +388,7 @@ impl PeerSink for Vec<Effect> {
 }
 
 impl Sink for Vec<Effect> {
-    fn put(&mut self, put: Put<'_>) {
+    fn put(&mut self, put: NewRecord<'_>) {
         let op = Persist::Put { serial: put.serial, record: put.to_record() };
         self.push(Effect::Disk(DiskEffect::Persist { group: put.group, op }));
     }

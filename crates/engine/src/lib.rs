@@ -1,4 +1,4 @@
-//! The broker's brain: inputs in, effects out.
+//! The rules of the broker: inputs in, effects out.
 //!
 //! [`Engine::handle`] takes what a connection said (or that time passed) and gives what must be said to
 //! whom. It holds every queue, worker and message of a broker, and nothing else: no socket, no clock, no
@@ -19,16 +19,16 @@ mod topics;
 
 pub use archive::ArchiveCall;
 pub use effect::{
-    ArchiveEffect, BroadcastAnswer, CallerMessage, Deliver, DiskEffect, Drained, Effect, HostEffect, Lent, LinkEffect,
-    NativeEffect, PeerEffect, PeerSink, Report, Sink,
+    ArchiveEffect, BorrowedPayload, BroadcastAnswer, CallerMessage, Deliver, DiskEffect, Drained, Effect, HostEffect,
+    LinkEffect, NativeEffect, PeerEffect, PeerSink, Report, Sink,
 };
 pub use engine::{Buffers, Engine};
 pub use input::{Input, Neighbour, RemoteMessage, WorkerMessage};
 pub use jobs::{
-    CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, RunningTask, ShortEnd,
-    StoredJobs, TaskEnd, TaskRecord, Tried, Update,
+    AttemptCounts, CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, RunningTask,
+    ShortEnd, StoredJobs, TaskEnd, TaskRecord, Update,
 };
-pub use messages::disk::persist::{Persist, Put, Record, Remembered, Survivor};
+pub use messages::disk::persist::{DedupRecord, NewRecord, Persist, Record, RecoveredMessage};
 pub use messages::workers::policy::Policy;
 pub use settings::{Settings, StoreSettings};
 pub use topics::Listener;

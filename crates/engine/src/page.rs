@@ -1,4 +1,4 @@
-//! One page of a listing: so many rows, and no more work than a page may be, whatever the rows have to count.
+//! One page of a listing, with limits on its rows and its work.
 
 use turno_proto::model::limits::{PAGE_MAX, PAGE_WORK};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy, KeyPair};
-use turno_proto::zmtp::{Ours, Security, SocketType, Version, ZmtpSession, ZmtpSettings, ZmtpStep};
+use turno_proto::zmtp::{OwnSocketType, Security, SocketType, Version, ZmtpSession, ZmtpSettings, ZmtpStep};
 
 use turno_oracle::{Bytes, Chance as _};
 
@@ -29,8 +29,8 @@ pub fn zmtp_session(data: &[u8]) {
     let types = [SocketType::Dealer, SocketType::Sub, SocketType::Push, SocketType::Req];
     let theirs = types[usize::from(which >> 3) % types.len()];
     let version = if which & 0x40 == 0 { Version::V3_1 } else { Version::V3_0 };
-    let mut peer = End::new(ZmtpSettings { version, ..settings(Ours::Is(theirs), client) }, 1);
-    let mut end = End::new(settings(Ours::Counterpart, server), 2);
+    let mut peer = End::new(ZmtpSettings { version, ..settings(OwnSocketType::Is(theirs), client) }, 1);
+    let mut end = End::new(settings(OwnSocketType::Counterpart, server), 2);
     if which & 0x80 != 0 {
         for _ in 0..6 {
             let (said, answer) = (std::mem::take(&mut peer.out), std::mem::take(&mut end.out));
@@ -82,7 +82,7 @@ struct End {
     is_over: bool,
 }
 
-fn settings(ours: Ours, security: Security) -> ZmtpSettings {
+fn settings(ours: OwnSocketType, security: Security) -> ZmtpSettings {
     ZmtpSettings { security, ..ZmtpSettings::new(ours, MESSAGE_BYTES_MAX) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use turno_engine::{DiskEffect, Effect, Input, Persist, Remembered, Survivor};
+use turno_engine::{DedupRecord, DiskEffect, Effect, Input, Persist, RecoveredMessage};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, QueueName};
 
@@ -11,9 +11,9 @@ use crate::oracle::number;
 
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    pub(crate) kept: BTreeMap<u64, Survivor>,
+    pub(crate) kept: BTreeMap<u64, RecoveredMessage>,
     pub(crate) settings: BTreeMap<QueueName, QueueSettings>,
-    pub(crate) remembered: BTreeMap<DedupKey, Remembered>,
+    pub(crate) remembered: BTreeMap<DedupKey, DedupRecord>,
     /// The number of every message that was ever stored, by its serial.
     pub(crate) numbers: BTreeMap<u64, u32>,
     /// When each dedup id was last stored with a message.
@@ -80,7 +80,7 @@ impl Disk {
                     assert!(serial > self.last_serial(), "serials rise");
                     let seq = number(&record.payload.bytes).and_then(|seq| u32::try_from(seq).ok());
                     self.numbers.insert(serial, seq.expect("bodies are numbers"));
-                    self.kept.insert(serial, Survivor { serial, record, attempts: 0, failure: None });
+                    self.kept.insert(serial, RecoveredMessage { serial, record, attempts: 0, failure: None });
                 }
             },
             Persist::Remember(remembered) => {
@@ -117,7 +117,7 @@ impl Disk {
         }
     }
 
-    fn kept(&mut self, serial: u64) -> &mut Survivor {
+    fn kept(&mut self, serial: u64) -> &mut RecoveredMessage {
         self.kept.get_mut(&serial).expect("only what is stored is marked")
     }
 

@@ -1,4 +1,4 @@
-//! A message's headers: a small MessagePack map of text to text that only the two ends read.
+//! Headers of a message: a small MessagePack map of text to text, for sender and receiver only.
 
 use std::collections::BTreeMap;
 

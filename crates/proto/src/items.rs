@@ -1,5 +1,5 @@
-//! The items of a job, one per task, as one block of bytes. The item of one task is found without
-//! reading those before it.
+//! The items of a job, one per task, as one block of bytes. The item of one task is found without reading those before
+//! it.
 //!
 //! An item has one text or several, its fields: as many for all items of a block. All numbers are little endian.
 //!

@@ -1,4 +1,4 @@
-//! Turno's shared types and codecs: bytes in, values out.
+//! Shared types and codecs of Turno: bytes in, values out.
 //!
 //! [`model`] holds the types that all crates share (ids, names, codes, limits, views); [`native`] is the
 //! native wire: the 16-byte frame, its families and the sans-IO [`native::Session`] of the broker's side;

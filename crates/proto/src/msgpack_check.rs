@@ -1,4 +1,4 @@
-//! Looks over a peer's MessagePack before anything is built from it.
+//! A check of a peer's MessagePack before anything is built from it.
 //!
 //! A MessagePack array may claim four billion elements in five bytes, and arrays nest; what builds values from
 //! such claims reserves memory for each. So every value that is claimed must be found first, and all of them

@@ -1,5 +1,5 @@
-//! Placeholders: from what a submitter wrote to what one task runs. Pure, the same for a submitter that looks at it
-//! beforehand (`--dry-run`) and for the broker that does it.
+//! Placeholders in the command of a job's tasks. Pure, the same for a submitter that looks at it beforehand
+//! (`--dry-run`) and for the broker that does it.
 //!
 //! In the words of a command, in its directory and in the values of its environment
 //!
@@ -25,14 +25,14 @@ use self::quotes::Quotes;
 
 /// The values that placeholders of a task stand for: its number and its item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given<'a> {
+pub struct PlaceholderValues<'a> {
     /// The task's number, which `{#}` stands for.
     pub task: u32,
     /// The fields of its item; `None` in a job without items.
     pub item: Option<&'a [&'a str]>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> PlaceholderValues<'a> {
     /// A task of a job without items.
     pub const fn number(task: u32) -> Self {
         Self { task, item: None }
@@ -46,7 +46,7 @@ impl<'a> Given<'a> {
 
 /// The command of one task, with all placeholders filled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filled {
+pub struct FilledCommand {
     /// The program and its arguments; the shell with its line if one was asked for.
     pub argv: Vec<String>,
     /// See [`Work::cwd`].
@@ -134,9 +134,9 @@ impl fmt::Display for Columns<'_> {
 }
 
 /// The command of one task. An unknown placeholder stays as it is; [`check`] finds it before.
-pub fn fill(work: &Work, given: Given<'_>) -> Filled {
+pub fn fill(work: &Work, given: PlaceholderValues<'_>) -> FilledCommand {
     if work.verbatim {
-        return Filled { argv: shell_or(work, work.argv.clone()), cwd: work.cwd.clone(), env: work.env.clone() };
+        return FilledCommand { argv: shell_or(work, work.argv.clone()), cwd: work.cwd.clone(), env: work.env.clone() };
     }
     let number = given.task.to_string();
     let by_number = [number.as_str()];
@@ -144,9 +144,9 @@ pub fn fill(work: &Work, given: Given<'_>) -> Filled {
         Some(fields) => (&work.columns[..], fields),
         None => (&[][..], &by_number[..]),
     };
-    let value = |what: What| match what {
-        What::Number => Some(number.as_str()),
-        What::Field(field, part) => fields.get(field).map(|text| part.of(text)),
+    let value = |what: PlaceholderKind| match what {
+        PlaceholderKind::Number => Some(number.as_str()),
+        PlaceholderKind::Field(field, part) => fields.get(field).map(|text| part.of(text)),
     };
     let put = |text: &str, quoted: bool| -> String {
         if !text.contains('{') {
@@ -164,7 +164,7 @@ pub fn fill(work: &Work, given: Given<'_>) -> Filled {
         });
         filled
     };
-    Filled {
+    FilledCommand {
         argv: shell_or(work, work.argv.iter().map(|word| put(word, work.shell)).collect()),
         cwd: put(&work.cwd, false),
         env: work.env.iter().map(|(name, value)| (name.clone(), put(value, false))).collect(),
@@ -291,7 +291,7 @@ enum TextPiece<'a> {
     Text(&'a str),
     /// It stands for that.
     Place {
-        what: What,
+        what: PlaceholderKind,
         raw: &'a str,
     },
     /// It looks like a placeholder, and stands for nothing.
@@ -303,7 +303,7 @@ enum TextPiece<'a> {
 
 /// The meaning of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum PlaceholderKind {
     /// The task's number.
     Number,
     /// Part of a field of its item.
@@ -416,11 +416,11 @@ fn run(text: &str, from: usize, brace: char) -> usize {
 fn meaning<'a>(name: &'a str, raw: &'a str, columns: &[String]) -> Option<TextPiece<'a>> {
     let place = |what| Some(TextPiece::Place { what, raw });
     if let Some(field) = columns.iter().position(|column| column == name) {
-        return place(What::Field(field, Part::Whole));
+        return place(PlaceholderKind::Field(field, Part::Whole));
     }
     match (Part::named(name), columns) {
-        _ if name == "#" => place(What::Number),
-        (Some(part), [] | [_]) => place(What::Field(0, part)),
+        _ if name == "#" => place(PlaceholderKind::Number),
+        (Some(part), [] | [_]) => place(PlaceholderKind::Field(0, part)),
         (Some(_), _) => Some(TextPiece::Unknown { name, raw }),
         (None, []) => None,
         (None, _) => is_word(name).then_some(TextPiece::Unknown { name, raw }),

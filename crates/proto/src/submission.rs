@@ -1,5 +1,5 @@
-//! The rules of a submission, each with its own text. They are the same for the command line, which checks before it asks, and for the
-//! broker.
+//! The rules of a submission, each with its own text. They are the same for the command line, which checks before it
+//! asks, and for the broker.
 
 use crate::items::{self, ItemsError};
 use crate::model::job::{ArrayError, JobSpec};

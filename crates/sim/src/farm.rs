@@ -2,7 +2,7 @@
 
 use turno_client::core::CoreEvent;
 use turno_engine::Input;
-use turno_proto::foreman::{ForemanSettings, Note, WireTaskId, WorkerEvent};
+use turno_proto::foreman::{ConnectionNote, ForemanSettings, WireTaskId, WorkerEvent};
 use turno_proto::model::Mono;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::TASK_GRACE_MS;
@@ -201,7 +201,7 @@ impl World {
                     job_worker.leaves = true;
                 }
             }
-            WorkerEvent::Note(Note::Mismatch { ours, theirs }) => {
+            WorkerEvent::Note(ConnectionNote::Mismatch { ours, theirs }) => {
                 assert!(self.oracle.tasks.lax, "I19: worker {index} counts {ours:?}, its foreman {theirs:?}");
             }
             WorkerEvent::Note(_) => {}

@@ -4,8 +4,8 @@ use rustix::fs::statvfs;
 use tracing::{error, warn};
 use turno_engine::ring::{PublicationRef, RingHostEffect, RingInput, RingMessage};
 use turno_engine::{
-    ArchiveEffect, CallerMessage, Deliver, DiskEffect, Drained, Engine, EventRef, HostEffect, Input, Lent, Listener,
-    NativeEffect, PeerEffect, PeerSink, Put, Report, Sink,
+    ArchiveEffect, BorrowedPayload, CallerMessage, Deliver, DiskEffect, Drained, Engine, EventRef, HostEffect, Input,
+    Listener, NativeEffect, NewRecord, PeerEffect, PeerSink, Report, Sink,
 };
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::view::DiskView;
@@ -137,7 +137,7 @@ struct Addressees<'a, P, K> {
 }
 
 impl<P: PeerSink, K> PeerSink for Addressees<'_, P, K> {
-    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+    fn deliver(&mut self, deliver: Deliver<BorrowedPayload<'_>>) {
         self.peers.deliver(deliver);
     }
 
@@ -163,7 +163,7 @@ impl<P: PeerSink, K> PeerSink for Addressees<'_, P, K> {
 }
 
 impl<P: PeerSink, K: Storage> Sink for Addressees<'_, P, K> {
-    fn put(&mut self, put: Put<'_>) {
+    fn put(&mut self, put: NewRecord<'_>) {
         self.storage.put(&put);
     }
 

@@ -14,7 +14,7 @@ use turno_proto::foreman::{
 };
 use turno_proto::model::job::{JobId, Work, WorkFile};
 use turno_proto::model::{Code, ConnId, Mono};
-use turno_proto::placeholders::{Filled, Given};
+use turno_proto::placeholders::{FilledCommand, PlaceholderValues};
 use turno_proto::{items, placeholders, work};
 
 use super::table::{Connection, ConnectionPhase, ConnectionTable, OUTBOX_KEPT_BYTES, PeerProtocol};
@@ -196,7 +196,8 @@ fn tasks_of(tasks: &[OfferedTask], last: &mut LastWork) -> Vec<Task> {
 /// The task for the worker: its item or number is put in here, so that workers need to know nothing of placeholders.
 fn task_of(task: &OfferedTask, work: &Work) -> Task {
     let item = items::get(&task.items, task.place);
-    let Filled { argv, cwd, env } = placeholders::fill(work, Given { task: task.task, item: item.as_deref() });
+    let FilledCommand { argv, cwd, env } =
+        placeholders::fill(work, PlaceholderValues { task: task.task, item: item.as_deref() });
     let file = |file: &WorkFile| TaskFile { name: file.name.clone(), upload: file.upload, executable: file.executable };
     Task {
         task: task.task,

@@ -2,7 +2,8 @@
 
 use turno_engine::ring::PublicationRef;
 use turno_engine::{
-    BroadcastAnswer, CallerMessage, Deliver, EventRef, ForemanOrder, Lent, Listener, NativeEffect, PeerEffect, PeerSink,
+    BorrowedPayload, BroadcastAnswer, CallerMessage, Deliver, EventRef, ForemanOrder, Listener, NativeEffect,
+    PeerEffect, PeerSink,
 };
 use turno_proto::model::{Code, ConnId, Cost, Delivery};
 use turno_proto::native::{
@@ -14,7 +15,7 @@ use super::links::{Dial, ends_crossing, write_over_link};
 use super::table::{ConnectionTable, PeerProtocol};
 
 impl PeerSink for ConnectionTable {
-    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+    fn deliver(&mut self, deliver: Deliver<BorrowedPayload<'_>>) {
         if self.zmq.count > 0 && self.zmq_deliver(&deliver) {
             return;
         }

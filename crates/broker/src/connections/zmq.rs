@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tracing::{debug, info};
-use turno_engine::{Deliver, EventRef, Input, Lent, NativeEffect, PeerEffect};
+use turno_engine::{BorrowedPayload, Deliver, EventRef, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::{Code, ConnId, Cost, Delivery, Limits, Mono, limits};
 use turno_proto::native::encode_admin_answer;
@@ -101,7 +101,7 @@ impl ConnectionTable {
     }
 
     /// A delivery, if it is for a ZeroMQ peer.
-    pub(super) fn zmq_deliver(&mut self, deliver: &Deliver<Lent<'_>>) -> bool {
+    pub(super) fn zmq_deliver(&mut self, deliver: &Deliver<BorrowedPayload<'_>>) -> bool {
         let conn = deliver.conn;
         if !self.is_zmq(conn) {
             return false;

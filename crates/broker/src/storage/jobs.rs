@@ -7,7 +7,7 @@ mod more;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turno_engine::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
+use turno_engine::{AttemptCounts, CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord};
 use turno_proto::items;
 use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, TaskState};
 use turno_proto::model::limits::PRIORITY_MAX;
@@ -243,7 +243,7 @@ pub(super) fn write_task(record: &TaskRecord) -> Vec<u8> {
     out
 }
 
-fn write_tried(tried: Tried, out: &mut Vec<u8>) {
+fn write_tried(tried: AttemptCounts, out: &mut Vec<u8>) {
     out.extend(tried.attempt.to_le_bytes());
     out.extend(tried.failures.to_le_bytes());
     out.push(tried.losses);
@@ -390,9 +390,9 @@ impl<'a> Reader<'a> {
         self.bytes().map(u64::from_le_bytes)
     }
 
-    fn tried(&mut self) -> Option<Tried> {
+    fn tried(&mut self) -> Option<AttemptCounts> {
         let (attempt, failures, [losses]) = (self.u32()?, self.u16()?, self.bytes()?);
-        Some(Tried { attempt, failures, losses })
+        Some(AttemptCounts { attempt, failures, losses })
     }
 
     fn text(&mut self, len: usize) -> Option<&'a str> {

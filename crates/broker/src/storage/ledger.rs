@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Engine, Persist, Put, Record, Settings, StoreSettings, StoredJobs, Survivor};
+use turno_engine::{Engine, NewRecord, Persist, Record, RecoveredMessage, Settings, StoreSettings, StoredJobs};
 use turno_proto::model::{QueueName, limits};
 use turno_store::disk::DiskFile;
 use turno_store::{Batch, CommitError, Contents, Item, OpenError, ReadError, RecordNo, Store};
@@ -100,7 +100,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
             }
             Item::Numbered { space: MESSAGES, record: RecordNo(serial), value } => record::read(value).map(|record| {
                 let AttemptMark { attempts, failure } = marks.remove(&serial).unwrap_or_default();
-                engine.recover(Survivor { serial, record, attempts, failure });
+                engine.recover(RecoveredMessage { serial, record, attempts, failure });
             }),
             Item::Keyed { space: QUEUES, key, value } => take_settings(key, value, engine),
             Item::Keyed { space: space @ (JOBS | TASKS | CHUNKS | ITEMS), key, value } => {
@@ -179,7 +179,7 @@ pub(super) fn read(serial: u64, value: &[u8]) -> Result<Record, StoreError> {
 /// One operation, as the store takes it.
 pub(super) fn write(op: &Persist, batch: &mut Batch) {
     match op {
-        Persist::Put { serial, record } => put(&Put::of(0, *serial, record), batch),
+        Persist::Put { serial, record } => put(&NewRecord::of(0, *serial, record), batch),
         Persist::Remember(remembered) => batch.set(DEDUP, &remembered.key.0, &record::write_dedup(remembered)),
         Persist::Forget { key } => batch.unset(DEDUP, &key.0),
         Persist::Attempts { serial, attempts } => {
@@ -217,7 +217,7 @@ pub(super) fn write(op: &Persist, batch: &mut Batch) {
 }
 
 /// A new message, as the store takes it.
-pub(super) fn put(put: &Put<'_>, batch: &mut Batch) {
+pub(super) fn put(put: &NewRecord<'_>, batch: &mut Batch) {
     batch.put_with(MESSAGES, RecordNo(put.serial), |out| record::write(put, out));
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
-use turno_engine::{Input, Persist, Put};
+use turno_engine::{Input, NewRecord, Persist};
 use turno_proto::model::Code;
 use turno_store::disk::FsDisk;
 use turno_store::{Batch, CommitError, Committer, Done, Embedded, Loaded, RecordNo, Settings, Ticket};
@@ -24,7 +24,7 @@ pub trait Storage {
     fn keep(&mut self, group: u64, op: &Persist);
 
     /// A new message, in the same way.
-    fn put(&mut self, put: &Put<'_>);
+    fn put(&mut self, put: &NewRecord<'_>);
 
     /// The message with that serial is wanted back; answered once, in the order of asking.
     fn load(&mut self, serial: u64);
@@ -44,7 +44,7 @@ impl<K: Storage> Storage for Option<K> {
         }
     }
 
-    fn put(&mut self, put: &Put<'_>) {
+    fn put(&mut self, put: &NewRecord<'_>) {
         if let Some(storage) = self {
             storage.put(put);
         }
@@ -147,7 +147,7 @@ impl Storage for DiskStorage {
         ledger::write(op, self.batch_of(group));
     }
 
-    fn put(&mut self, put: &Put<'_>) {
+    fn put(&mut self, put: &NewRecord<'_>) {
         ledger::put(put, self.batch_of(put.group));
     }
 

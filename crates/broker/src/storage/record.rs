@@ -4,7 +4,7 @@
 //! one in [`MARKS`] under its serial, so that a failure does not write the body again.
 
 use bytes::Bytes;
-use turno_engine::{Put, Record, Remembered};
+use turno_engine::{DedupRecord, NewRecord, Record};
 use turno_proto::model::limits::{DROP_AFTER_MAX, PRIORITY_MAX, WEIGHT_MAX};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, Payload, QueueName};
@@ -34,8 +34,8 @@ pub(super) struct AttemptMark {
 }
 
 /// flags u8, priority u8, cost u16, retries u8, name length u8, born u64, deadline u64 if flagged, name, payload.
-pub(super) fn write(put: &Put<'_>, out: &mut Vec<u8>) {
-    let Put { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, headers, bytes, .. } = put;
+pub(super) fn write(put: &NewRecord<'_>, out: &mut Vec<u8>) {
+    let NewRecord { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, headers, bytes, .. } = put;
     let name = queue.as_str().as_bytes();
     let mut flags = 0;
     flags |= if *headers { HEADERS } else { 0 };
@@ -95,13 +95,13 @@ pub(super) fn read_mark(bytes: &[u8]) -> Option<AttemptMark> {
 }
 
 /// serial u64, born u64.
-pub(super) fn write_dedup(remembered: &Remembered) -> [u8; 16] {
+pub(super) fn write_dedup(remembered: &DedupRecord) -> [u8; 16] {
     (u128::from(remembered.serial) | u128::from(remembered.born_unix_ms) << 64).to_le_bytes()
 }
 
-pub(super) fn read_dedup(key: &[u8], value: &[u8]) -> Option<Remembered> {
+pub(super) fn read_dedup(key: &[u8], value: &[u8]) -> Option<DedupRecord> {
     let (serial, born) = value.split_first_chunk()?;
-    Some(Remembered {
+    Some(DedupRecord {
         key: DedupKey(key.try_into().ok()?),
         serial: u64::from_le_bytes(*serial),
         born_unix_ms: u64::from_le_bytes(born.try_into().ok()?),
@@ -163,7 +163,7 @@ mod tests {
 
     fn bytes(record: &Record) -> Vec<u8> {
         let mut out = Vec::new();
-        write(&Put::of(1, 1, record), &mut out);
+        write(&NewRecord::of(1, 1, record), &mut out);
         out
     }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_dedup_id_comes_back_as_it_was() {
-        let remembered = Remembered { key: DedupKey([7; 16]), serial: 1 << 40, born_unix_ms: 3 };
+        let remembered = DedupRecord { key: DedupKey([7; 16]), serial: 1 << 40, born_unix_ms: 3 };
         let value = write_dedup(&remembered);
         assert_eq!(value, *b"\0\0\0\0\0\x01\0\0\x03\0\0\0\0\0\0\0");
         assert_eq!(read_dedup(&[7; 16], &value), Some(remembered));

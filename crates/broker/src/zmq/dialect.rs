@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use turno_engine::{CallerMessage, Deliver, Input, Lent, NativeEffect};
+use turno_engine::{BorrowedPayload, CallerMessage, Deliver, Input, NativeEffect};
 use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::zmtp::{Message, SocketType};
 
@@ -170,7 +170,7 @@ impl Dialect {
     }
 
     /// A delivery as a message for the peer.
-    pub(crate) fn delivery(&self, deliver: &Deliver<Lent<'_>>) -> Option<Frames> {
+    pub(crate) fn delivery(&self, deliver: &Deliver<BorrowedPayload<'_>>) -> Option<Frames> {
         match self {
             Self::Works(works) => Some(works.delivery(deliver)),
             Self::Pulls(_) => Some(PullSocket::delivery(deliver)),

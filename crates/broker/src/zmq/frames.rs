@@ -1,7 +1,7 @@
 //! The translation between ZeroMQ frames and payloads.
 
 use bytes::Bytes;
-use turno_engine::Lent;
+use turno_engine::BorrowedPayload;
 use turno_proto::headers::{self, Headers};
 use turno_proto::model::{Code, Delivery, Payload, limits, parts};
 use turno_proto::zmtp::Message;
@@ -49,7 +49,7 @@ pub(super) fn part(payload: &Payload) -> PayloadFrames {
 }
 
 /// The frames of a payload that is lent.
-pub(super) fn part_lent(payload: Lent<'_>) -> PayloadFrames {
+pub(super) fn part_lent(payload: BorrowedPayload<'_>) -> PayloadFrames {
     part(&Payload { headers: payload.headers, bytes: payload.bytes.clone() })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use turno_engine::{CallerMessage, Deliver, Input, Lent, WorkerMessage};
+use turno_engine::{BorrowedPayload, CallerMessage, Deliver, Input, WorkerMessage};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::{Code, Mono, Outgoing, QueueName, limits};
 use turno_proto::zmtp::Message;
@@ -310,7 +310,7 @@ impl MdpWorker {
         frames
     }
 
-    pub(super) fn delivery(&self, deliver: &Deliver<Lent<'_>>) -> Frames {
+    pub(super) fn delivery(&self, deliver: &Deliver<BorrowedPayload<'_>>) -> Frames {
         let mut frames = self.frames(REQUEST);
         frames.extend(envelope_of(deliver.delivery));
         frames.extend(part_lent(deliver.payload).frames);

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use turno_proto::model::QueueName;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
-use turno_proto::zmtp::{Ours, Security, SocketType, ZmtpCredentials};
+use turno_proto::zmtp::{OwnSocketType, Security, SocketType, ZmtpCredentials};
 
 /// One endpoint for ZeroMQ programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,10 +77,10 @@ impl ZmqPlace {
     }
 
     /// The socket type of the broker's end.
-    pub(super) const fn ours(&self) -> Ours {
+    pub(super) const fn ours(&self) -> OwnSocketType {
         match self {
-            Self::Listen(_) => Ours::Counterpart,
-            Self::Connect { socket, .. } => Ours::Is(*socket),
+            Self::Listen(_) => OwnSocketType::Counterpart,
+            Self::Connect { socket, .. } => OwnSocketType::Is(*socket),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use turno_engine::{Deliver, Input, Lent, WorkerMessage};
+use turno_engine::{BorrowedPayload, Deliver, Input, WorkerMessage};
 use turno_proto::model::{Code, Delivery};
 use turno_proto::zmtp::Message;
 
@@ -17,7 +17,7 @@ pub(crate) struct RepWorker;
 
 impl RepWorker {
     #[expect(clippy::unused_self, reason = "what a worker is told is its own business")]
-    pub(super) fn delivery(&self, deliver: &Deliver<Lent<'_>>) -> Frames {
+    pub(super) fn delivery(&self, deliver: &Deliver<BorrowedPayload<'_>>) -> Frames {
         let mut frames = envelope_of(deliver.delivery);
         frames.extend(part_lent(deliver.payload).frames);
         frames
@@ -46,7 +46,7 @@ pub(crate) struct PullSocket {
 }
 
 impl PullSocket {
-    pub(super) fn delivery(deliver: &Deliver<Lent<'_>>) -> Frames {
+    pub(super) fn delivery(deliver: &Deliver<BorrowedPayload<'_>>) -> Frames {
         part_lent(deliver.payload).frames
     }
 

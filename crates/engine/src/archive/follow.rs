@@ -1,4 +1,4 @@
-//! Tasks that somebody looks at now: their workers send what they would leave out otherwise.
+//! Followed tasks: those whose output somebody reads live, which their workers then send in full.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Which calls pass to the archive. Output and files pass only of tasks that run at the worker which brings them, and only as
-//! much as the disk can be behind with.
+//! Admission of calls to the archive. A worker can hand in output and files only for tasks that run at it, and only as
+//! much as the disk can lag behind.
 
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminCall;
@@ -10,7 +10,7 @@ use turno_proto::model::limits::{
     PAGE_MAX, PIECE_BYTES_MAX, TASK_RANGES_MAX,
 };
 
-use super::{Archive, ArchiveCall, ArchiveContext, KeptAnswer, UnderWay};
+use super::{Archive, ArchiveCall, ArchiveContext, KeptAnswer, OpenCall};
 use crate::effect::{ArchiveEffect, Caller, Sink};
 
 impl Archive {
@@ -164,7 +164,7 @@ impl Archive {
         }
         self.last += 1;
         self.bytes += bytes;
-        self.under_way.insert(self.last, UnderWay { caller, bytes, kept });
+        self.under_way.insert(self.last, OpenCall { caller, bytes, kept });
         out.archive(ArchiveEffect { ticket: self.last, call: Box::new(call) });
     }
 }

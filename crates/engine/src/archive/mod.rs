@@ -1,5 +1,5 @@
-//! The gate of the archive: who may hand in what, who may see it, and how much of that is under way. The bytes themselves
-//! are kept elsewhere: [`crate::ArchiveEffect`] asks for it, [`crate::Input::Archived`] brings the answer.
+//! Access to the archive: permissions, and the limit on calls under way. The bytes are kept elsewhere:
+//! [`crate::ArchiveEffect`] is a call, [`crate::Input::Archived`] its answer.
 //!
 //! This is a machine: [`Archive::handle`] takes what happens to the gate, and nobody sees its fields. Of the rest it knows what
 //! [`ArchiveContext`] has: time, settings, who is connected, and jobs, which it asks who has which task.
@@ -131,7 +131,7 @@ pub(crate) struct Archive {
     /// The number of the latest call.
     last: u64,
     /// Calls that are not answered.
-    under_way: BTreeMap<u64, UnderWay>,
+    under_way: BTreeMap<u64, OpenCall>,
     /// Bytes that these bring, or may take away.
     bytes: usize,
     follows: Follows,
@@ -140,7 +140,7 @@ pub(crate) struct Archive {
 
 /// A call that is not answered.
 #[derive(Debug)]
-struct UnderWay {
+struct OpenCall {
     caller: Caller,
     bytes: usize,
     /// A worker handed something in.
@@ -194,7 +194,7 @@ impl Archive {
         answer: Result<Option<Box<AdminAnswer>>, Code>,
         out: &mut impl Sink,
     ) {
-        let Some(UnderWay { caller, bytes, kept }) = self.under_way.remove(&ticket) else { return };
+        let Some(OpenCall { caller, bytes, kept }) = self.under_way.remove(&ticket) else { return };
         self.bytes -= bytes;
         if cx.peers.get(caller.conn).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Uploads that jobs name: each is kept as long as a job does.
+//! Uploads that jobs use: each is kept as long as one of its jobs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! All machines agree. Tests, fuzzing and the simulator call this after every step; a broker does not.
+//! Invariants that concern several machines. Tests, fuzzing and the simulator call this after every step; a broker does
+//! not.
 
 use super::Engine;
 

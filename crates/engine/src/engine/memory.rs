@@ -1,4 +1,4 @@
-//! The memory of the broker, machine by machine.
+//! Memory use of the broker, machine by machine.
 
 use turno_proto::model::view::MemoryView;
 

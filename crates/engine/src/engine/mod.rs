@@ -22,7 +22,7 @@ use crate::effect::{PeerEffect, Sink, answer};
 use crate::input::Input;
 use crate::jobs::{Jobs, JobsInput};
 use crate::messages::Messages;
-use crate::ring::{Host, RingInput};
+use crate::ring::{RingHost, RingInput};
 use crate::settings::Settings;
 use crate::topics::Topics;
 
@@ -34,7 +34,7 @@ pub struct Engine {
     topics: Topics,
     archive: Archive,
     /// The broker's place in a ring; `None`: it has none.
-    ring: Option<Box<Host>>,
+    ring: Option<Box<RingHost>>,
     /// Bytes in buffers of connections, as far as the engine was told.
     buffers: Buffers,
 }
@@ -42,7 +42,7 @@ pub struct Engine {
 impl Engine {
     /// A broker without queues, workers or messages.
     pub fn new(settings: Settings, now: Mono) -> Self {
-        let ring = settings.ring.clone().map(|ring| Box::new(Host::new(ring, now)));
+        let ring = settings.ring.clone().map(|ring| Box::new(RingHost::new(ring, now)));
         let topics = Topics::new(settings.seed);
         let mut messages = Messages::new(settings, now);
         messages.set_ring(ring.as_ref().and_then(|host| host.origin()));

@@ -1,11 +1,11 @@
-//! Takes stored records back, at the start, before the first input.
+//! Recovery from stored records, before the first input.
 
 use turno_proto::model::QueueName;
 use turno_proto::model::view::QueueSettings;
 
 use super::Engine;
 use crate::jobs::StoredJobs;
-use crate::messages::disk::persist::{Remembered, Survivor};
+use crate::messages::disk::persist::{DedupRecord, RecoveredMessage};
 
 impl Engine {
     /// Takes back the settings of a queue that outlived the last run. For the start, before the first input.
@@ -20,13 +20,13 @@ impl Engine {
 
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
     /// serials. One that was tried before stays in memory, before those that only the store holds.
-    pub fn recover(&mut self, survivor: Survivor) {
+    pub fn recover(&mut self, survivor: RecoveredMessage) {
         self.messages.recover(survivor);
     }
 
     /// Takes back the dedup ids that outlived the last run, in any order. For the start, before the first input. Those
     /// that are too old by now are forgotten with the first inputs.
-    pub fn recover_dedup(&mut self, remembered: Vec<Remembered>) {
+    pub fn recover_dedup(&mut self, remembered: Vec<DedupRecord>) {
         self.messages.recover_dedup(remembered);
     }
 

@@ -1,4 +1,4 @@
-//! The ring inside the engine: topics go round, neighbours link, an admin asks.
+//! The ring node inside the engine: publications, neighbours and admin calls.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use turno_proto::model::{Code, ConnId, Mono};
 
 use super::Engine;
 use crate::effect::{HostEffect, PeerEffect, Sink};
-use crate::ring::{Passed, PublicationRef, Relink, RingEffect, RingInput};
+use crate::ring::{PassedPublication, PublicationRef, Relink, RingEffect, RingInput};
 
 impl Engine {
     /// A publication of the ring came: as [`Input::Ring`] with that message, but nobody has to own it.
@@ -19,7 +19,7 @@ impl Engine {
         self.messages.begin(now);
         let now = self.messages.now();
         let Some(host) = &mut self.ring else { return };
-        let Passed { is_new, on } = host.pass(now, conn, publication);
+        let PassedPublication { is_new, on } = host.pass(now, conn, publication);
         if is_new {
             self.topics.deliver(now, publication.event, out);
         }

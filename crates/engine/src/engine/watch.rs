@@ -1,4 +1,4 @@
-//! Figures for the operator's log, read from time to time, beside the answers to admin calls.
+//! Figures for the operator's log, which are read from time to time.
 
 use turno_proto::model::view::{Counters, WorkerView};
 use turno_proto::model::{ConnId, QueueName};

@@ -1,5 +1,5 @@
-//! A job that comes after others waits until they have ended as it wants. If one of them ended otherwise, it can never
-//! begin, and is cancelled.
+//! Dependencies between jobs: a job starts when the jobs before it have ended as required. If one of them ended
+//! otherwise, the job is cancelled.
 
 use turno_proto::model::job::{AfterWhen, JobId, JobState};
 

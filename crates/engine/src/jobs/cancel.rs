@@ -1,18 +1,18 @@
-//! Tasks are ended before their time. Those that wait end once that is stored; those that run end when their worker says
-//! that it stops them, or is gone. Their slots come back once: with the worker's report of their end.
+//! Cancelling of tasks. Waiting tasks end once that is stored; running tasks end when their worker reports it or is
+//! lost. Their slots are returned once, with the worker's report of their end.
 
 use turno_proto::model::job::{JobId, Numbers};
 use turno_proto::model::limits::{CANCELLED_RANGES_MAX, TASK_RANGES_MAX};
 use turno_proto::model::{Code, ConnId, Mono};
 
-use super::JobThen;
+use super::JobAfterStored;
 use super::Jobs;
 use super::context::JobsContext;
 use super::ended::split;
 use super::event::ForemanOrder;
-use super::job::{Ask, Outcome, Phase, Running, Stop};
+use super::job::{Outcome, PendingChange, Phase, Running, StopReason};
 use super::ranges::Ranges;
-use super::timers::Due;
+use super::timers::JobTimer;
 use crate::effect::{Caller, Sink};
 
 /// A cancel on its way to the disk.
@@ -47,7 +47,7 @@ impl Jobs {
             None => Ranges::up_to(job.spec.array.count),
             Some(tasks) => places_of(job.spec.numbers(), tasks)?,
         };
-        let before = job.asked.ranges_len() + job.asking.iter().map(Ask::ranges_len).sum::<usize>();
+        let before = job.asked.ranges_len() + job.asking.iter().map(PendingChange::ranges_len).sum::<usize>();
         if before + asked.ranges_len() > CANCELLED_RANGES_MAX {
             return Err(Code::BadCall);
         }
@@ -80,18 +80,18 @@ impl Jobs {
         job.leaving.retain(|place| !asked.contains(*place));
         for (place, due) in &delayed {
             job.delayed.remove(place);
-            self.timers.remove(&(*due, Due::Retry(id, *place)));
+            self.timers.remove(&(*due, JobTimer::Retry(id, *place)));
             waited.push((*place, *place));
         }
         if waited.is_empty() && ran.is_empty() && !unsure {
             return self.tell_of(cx, id, caller, out);
         }
         waited.iter().for_each(|(first, last)| job.cancelling.insert_range(*first, *last));
-        job.asking.push_back(Ask::Cancel(asked));
+        job.asking.push_back(PendingChange::Cancel(asked));
         job.asked_unix_ms = Some(now_unix_ms);
         self.refresh(id);
         self.store_job(cx, id);
-        self.once_stored(cx, JobThen::Cancel(Box::new(Cancel { job: id, caller, waited, delayed, ran })), out);
+        self.once_stored(cx, JobAfterStored::Cancel(Box::new(Cancel { job: id, caller, waited, delayed, ran })), out);
     }
 
     /// A cancel is stored.
@@ -118,13 +118,13 @@ impl Jobs {
     fn cancel_if_left(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         let job = self.at(id);
         if job.running.contains_key(&place) {
-            return self.stop_task(cx, id, place, Stop::Cancel, out);
+            return self.stop_task(cx, id, place, StopReason::Cancel, out);
         }
         let due = job.delayed.remove(&place);
         if due.is_some() || job.waiting.remove(place) || job.leaving.remove(&place) {
             job.cancelled.insert(place);
             if let Some(due) = due {
-                self.timers.remove(&(due, Due::Retry(id, place)));
+                self.timers.remove(&(due, JobTimer::Retry(id, place)));
             }
             self.note_full(cx, id, split(place).0);
         }
@@ -149,7 +149,7 @@ impl Jobs {
             let job = self.at(id);
             if job.waiting.remove(place) {
                 job.delayed.insert(place, due);
-                self.timers.insert((due, Due::Retry(id, place)));
+                self.timers.insert((due, JobTimer::Retry(id, place)));
             }
         }
         self.refresh(id);
@@ -166,11 +166,11 @@ impl Jobs {
         cx: &mut JobsContext<'_>,
         id: JobId,
         place: u32,
-        stop: Stop,
+        stop: StopReason,
         out: &mut impl Sink,
     ) {
         let running = self.at(id).running.get_mut(&place).expect("it runs");
-        if running.stop == Some(Stop::Cancel) {
+        if running.stop == Some(StopReason::Cancel) {
             return;
         }
         running.stop = Some(stop);
@@ -182,7 +182,7 @@ impl Jobs {
                 self.set_limit(id, place, None);
                 self.send_cancel(conn, id, place, out);
             }
-            (None, _) if stop == Stop::Cancel => self.end_cancelled(cx, id, place, false, out),
+            (None, _) if stop == StopReason::Cancel => self.end_cancelled(cx, id, place, false, out),
             // If it comes back, it is told; if not, this is why it failed.
             (None, _) => {}
         }
@@ -208,7 +208,7 @@ impl Jobs {
         out: &mut impl Sink,
     ) {
         let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
-        if running.ending.is_none() && running.stop == Some(Stop::Cancel) {
+        if running.ending.is_none() && running.stop == Some(StopReason::Cancel) {
             self.end_cancelled(cx, id, place, true, out);
         }
     }
@@ -224,7 +224,7 @@ impl Jobs {
         let Some((id, place, running)) = self.told_to_stop(conn, cancel) else { return };
         match (&mut running.ending, running.stop) {
             (Some(ending), _) => ending.keeps_slots = false,
-            (None, Some(Stop::Cancel)) => self.end_cancelled(cx, id, place, false, out),
+            (None, Some(StopReason::Cancel)) => self.end_cancelled(cx, id, place, false, out),
             (None, _) => self.attempt_failed(cx, id, place, None, out),
         }
     }
@@ -238,7 +238,7 @@ impl Jobs {
 /// It has neither ended nor been told to.
 fn can_be_stopped(task: &Running) -> bool {
     let ends = task.ending.as_ref().is_some_and(|ending| matches!(ending.outcome, Outcome::Ended(_)));
-    !ends && task.stop != Some(Stop::Cancel)
+    !ends && task.stop != Some(StopReason::Cancel)
 }
 
 /// The places of the tasks with these numbers.

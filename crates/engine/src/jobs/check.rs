@@ -1,4 +1,4 @@
-//! All about jobs agrees: counts, slots, turns, timers, and what is on the disk.
+//! Invariants of jobs: counts, slots, turns, timers, and records on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::job::{Job, Phase};
 use super::job_worker::JobWorker;
 use super::labels::has_all;
 use super::submit::bytes_of;
-use super::timers::Due;
+use super::timers::JobTimer;
 use crate::messages::workers::peer::Peers;
 use crate::settings::Settings;
 
@@ -27,10 +27,10 @@ impl Jobs {
             assert_eq!(job.placed, turn, "job {id}: in the order if and only if something of it can be started");
             ready += usize::from(turn.is_some());
             bytes += bytes_of(&job.spec);
-            timers.extend(job.delayed.iter().map(|(place, due)| (*due, Due::Retry(*id, *place))));
+            timers.extend(job.delayed.iter().map(|(place, due)| (*due, JobTimer::Retry(*id, *place))));
             for (place, running) in &job.running {
-                timers.extend(running.gone.map(|at| (at, Due::Gone(*id, *place))));
-                timers.extend(running.limit.map(|at| (at, Due::Limit(*id, *place))));
+                timers.extend(running.gone.map(|at| (at, JobTimer::Gone(*id, *place))));
+                timers.extend(running.limit.map(|at| (at, JobTimer::Limit(*id, *place))));
                 let lost = self.lost.contains(&(running.key.clone(), *id, *place));
                 assert_eq!(lost, running.gone.is_some(), "what may be lost is found by its worker");
             }
@@ -45,10 +45,10 @@ impl Jobs {
         assert_eq!(ready, placed, "the order holds the jobs that something can be started of");
         assert_eq!(bytes, self.bytes, "the bytes of jobs are counted");
         for (conn, job_worker) in &self.job_workers.by_conn {
-            timers.extend(job_worker.paused.map(|at| (at, Due::Pause(*conn))));
+            timers.extend(job_worker.paused.map(|at| (at, JobTimer::Pause(*conn))));
         }
-        timers.extend(self.disk_until.map(|at| (at, Due::Disk)));
-        timers.extend(self.forget_at.map(|at| (at, Due::Forget)));
+        timers.extend(self.disk_until.map(|at| (at, JobTimer::Disk)));
+        timers.extend(self.forget_at.map(|at| (at, JobTimer::Forget)));
         let ended = self.all.values().filter(|job| job.ended_unix_ms.is_some());
         assert_eq!(ended.count(), self.ended_count, "jobs that have ended are counted");
         for (id, job) in &self.all {

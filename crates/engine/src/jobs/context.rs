@@ -1,4 +1,4 @@
-//! All that jobs may use of the broker around them, and may do to it. The engine lends it for one call, and does afterwards
+//! The parts of the broker that jobs use, borrowed for one call. The engine lends it for one call, and does afterwards
 //! what follows elsewhere (see `machines`).
 //!
 //! | what | by |
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use turno_proto::model::job::{JobId, JobSpec};
 use turno_proto::model::{ConnId, Mono, Slots};
 
-use super::durable::JobThen;
+use super::durable::JobAfterStored;
 use crate::messages::disk::durable::Durable;
 use crate::messages::disk::persist::Persist;
 use crate::messages::workers::peer::{Peers, Worker};
@@ -154,7 +154,7 @@ impl JobsContext<'_> {
     }
 
     /// Goes on once that is stored.
-    pub(super) fn wait(&mut self, then: JobThen) {
+    pub(super) fn wait(&mut self, then: JobAfterStored) {
         self.durable.wait_with_job(then);
     }
 }

@@ -1,4 +1,4 @@
-//! Records of jobs: stored before anyone is told, and written again when the disk refuses.
+//! Durable records of jobs: stored before anyone is told, and written again when the disk refuses.
 //!
 //! Starts and ends are small records of their own; once all tasks of a chunk have ended, one record takes their place.
 
@@ -10,7 +10,7 @@ use super::cancel::Cancel;
 use super::context::JobsContext;
 use super::ended::split;
 use super::ranges::Ranges;
-use super::record::{TaskRecord, Tried};
+use super::record::{AttemptCounts, TaskRecord};
 use super::retry::Retry;
 use crate::effect::{Caller, Sink};
 use crate::messages::disk::persist::Persist;
@@ -20,7 +20,7 @@ const CHUNKS_AT_ONCE: usize = 16;
 
 /// A chunk that is brought together on the disk.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct StoredChunk {
     job: JobId,
     chunk: u32,
     /// The places that have no record of their own from then on.
@@ -31,7 +31,7 @@ pub(crate) struct Written {
 
 /// The step that waits for a record of a job.
 #[derive(Debug)]
-pub(crate) enum JobThen {
+pub(crate) enum JobAfterStored {
     Submitted { job: JobId },
     Hold { job: JobId, caller: Caller },
     Cancel(Box<Cancel>),
@@ -39,13 +39,13 @@ pub(crate) enum JobThen {
     Removed { job: JobId, caller: Option<Caller> },
     Offer { conn: ConnId, offer: u64 },
     Ended { job: JobId, place: u32 },
-    Chunks(Vec<Written>),
+    Chunks(Vec<StoredChunk>),
     Rewritten { job: JobId },
 }
 
 impl Jobs {
     /// Goes on once all that this input changes is stored; at once if nothing is stored at all.
-    pub(super) fn once_stored(&mut self, cx: &mut JobsContext<'_>, then: JobThen, out: &mut impl Sink) {
+    pub(super) fn once_stored(&mut self, cx: &mut JobsContext<'_>, then: JobAfterStored, out: &mut impl Sink) {
         if cx.stores() {
             cx.wait(then);
         } else {
@@ -53,36 +53,42 @@ impl Jobs {
         }
     }
 
-    pub(super) fn job_stored(&mut self, cx: &mut JobsContext<'_>, then: JobThen, out: &mut impl Sink) {
+    pub(super) fn job_stored(&mut self, cx: &mut JobsContext<'_>, then: JobAfterStored, out: &mut impl Sink) {
         match then {
-            JobThen::Submitted { job } => self.submit_stored(cx, job, out),
-            JobThen::Hold { job, caller } => self.hold_stored(cx, job, caller, out),
-            JobThen::Cancel(cancel) => self.cancel_stored(cx, *cancel, out),
-            JobThen::Retry(retry) => self.retry_stored(cx, *retry, out),
-            JobThen::Removed { job, caller } => self.removal_stored(cx, job, caller, out),
-            JobThen::Offer { conn, offer } => self.send_offer(cx, conn, offer, out),
-            JobThen::Ended { job, place } => self.attempt_ended(cx, job, place, out),
-            JobThen::Chunks(_) => {
+            JobAfterStored::Submitted { job } => self.submit_stored(cx, job, out),
+            JobAfterStored::Hold { job, caller } => self.hold_stored(cx, job, caller, out),
+            JobAfterStored::Cancel(cancel) => self.cancel_stored(cx, *cancel, out),
+            JobAfterStored::Retry(retry) => self.retry_stored(cx, *retry, out),
+            JobAfterStored::Removed { job, caller } => self.removal_stored(cx, job, caller, out),
+            JobAfterStored::Offer { conn, offer } => self.send_offer(cx, conn, offer, out),
+            JobAfterStored::Ended { job, place } => self.attempt_ended(cx, job, place, out),
+            JobAfterStored::Chunks(_) => {
                 self.writing = false;
                 self.due = true;
             }
-            JobThen::Rewritten { .. } => {}
+            JobAfterStored::Rewritten { .. } => {}
         }
     }
 
-    pub(super) fn job_not_stored(&mut self, cx: &mut JobsContext<'_>, then: JobThen, code: Code, out: &mut impl Sink) {
+    pub(super) fn job_not_stored(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        then: JobAfterStored,
+        code: Code,
+        out: &mut impl Sink,
+    ) {
         match then {
-            JobThen::Submitted { job } => self.submit_not_stored(cx, job, code, out),
-            JobThen::Hold { job, caller } => self.hold_not_stored(job, caller, code, out),
-            JobThen::Cancel(cancel) => self.cancel_not_stored(*cancel, code, out),
-            JobThen::Retry(retry) => self.retry_not_stored(cx, *retry, code, out),
-            JobThen::Removed { job, caller } => self.removal_not_stored(cx, job, caller, code, out),
-            JobThen::Offer { conn, offer } => self.offer_not_stored(cx, conn, offer, out),
-            JobThen::Ended { job, place } => {
+            JobAfterStored::Submitted { job } => self.submit_not_stored(cx, job, code, out),
+            JobAfterStored::Hold { job, caller } => self.hold_not_stored(job, caller, code, out),
+            JobAfterStored::Cancel(cancel) => self.cancel_not_stored(*cancel, code, out),
+            JobAfterStored::Retry(retry) => self.retry_not_stored(cx, *retry, code, out),
+            JobAfterStored::Removed { job, caller } => self.removal_not_stored(cx, job, caller, code, out),
+            JobAfterStored::Offer { conn, offer } => self.offer_not_stored(cx, conn, offer, out),
+            JobAfterStored::Ended { job, place } => {
                 self.unwritten_ends.insert((job, place));
             }
-            JobThen::Chunks(chunks) => self.chunks_not_stored(cx, chunks),
-            JobThen::Rewritten { job } => {
+            JobAfterStored::Chunks(chunks) => self.chunks_not_stored(cx, chunks),
+            JobAfterStored::Rewritten { job } => {
                 if self.all.contains_key(&job) {
                     self.unwritten_jobs.insert(job);
                 }
@@ -100,7 +106,7 @@ impl Jobs {
         for job in pending_writes {
             self.unwritten_jobs.remove(&job);
             self.store_job(cx, job);
-            self.once_stored(cx, JobThen::Rewritten { job }, out);
+            self.once_stored(cx, JobAfterStored::Rewritten { job }, out);
         }
         for job in self.doomed.clone() {
             self.doom_if_due(cx, job, out);
@@ -123,7 +129,7 @@ impl Jobs {
         }
         let job = self.at(id);
         let tried = job.tried(place);
-        if tried == Tried::default() && !job.ended.is_written(split(place).0) {
+        if tried == AttemptCounts::default() && !job.ended.is_written(split(place).0) {
             job.stored.remove(place);
             cx.note(Persist::UnsetTask { job: id, place });
         } else {
@@ -188,10 +194,10 @@ impl Jobs {
                 cx.note(Persist::SetChunk { job: id, chunk, record: Box::new(record) });
             }
             self.unset_tasks(cx, id, &tasks);
-            written.push(Written { job: id, chunk, tasks, before });
+            written.push(StoredChunk { job: id, chunk, tasks, before });
         }
         self.writing = true;
-        cx.wait(JobThen::Chunks(written));
+        cx.wait(JobAfterStored::Chunks(written));
     }
 
     fn unset_tasks(&mut self, cx: &mut JobsContext<'_>, job: JobId, tasks: &[(u32, u32)]) {
@@ -200,10 +206,10 @@ impl Jobs {
         }
     }
 
-    fn chunks_not_stored(&mut self, cx: &mut JobsContext<'_>, chunks: Vec<Written>) {
+    fn chunks_not_stored(&mut self, cx: &mut JobsContext<'_>, chunks: Vec<StoredChunk>) {
         self.writing = false;
         self.pause_for_disk(cx);
-        for Written { job: id, chunk, tasks, before } in chunks {
+        for StoredChunk { job: id, chunk, tasks, before } in chunks {
             let Some(job) = self.all.get_mut(&id).filter(|job| !job.removing) else {
                 // It was removed meanwhile, and does not know of these any more.
                 self.unset_tasks(cx, id, &tasks);

@@ -1,4 +1,4 @@
-//! How a job's tasks ended: 16 bytes each, in chunks that are there once the first task of them has ended.
+//! Ended tasks of a job: 16 bytes each, in chunks that are allocated when their first task ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct EndedTasks {
     statuses: BTreeMap<u32, Arc<str>>,
     pub(super) finished: u32,
     pub(super) failed: u32,
-    /// Those that had begun.
+    /// Tasks that were started.
     pub(super) cancelled: u32,
     /// The earliest start and the latest end of all of them.
     pub(super) began_unix_ms: Option<u64>,
@@ -81,7 +81,7 @@ impl EndedTasks {
         })
     }
 
-    /// The end of a task that had begun is void.
+    /// The end of a started task no longer counts.
     pub(super) fn take(&mut self, place: u32) -> Option<ShortEnd> {
         let (chunk, at) = split(place);
         let chunk = self.chunks.get_mut(&chunk)?;

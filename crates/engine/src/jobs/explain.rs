@@ -1,4 +1,4 @@
-//! Why nothing of a job is started, and why a task is where it is.
+//! Explanations of the state of jobs and tasks.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use turno_proto::model::{Code, ConnId, Seconds};
 
 use super::Jobs;
 use super::context::JobsContext;
-use super::job::{Job, Phase, Running, Stop};
+use super::job::{Job, Phase, Running, StopReason};
 use super::labels::{Labels, has_all};
 use super::order::Turn;
 use super::pools::Pool;
@@ -19,7 +19,7 @@ use crate::messages::workers::peer::Worker;
 
 /// How closely a job that waits is looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Look {
+pub(super) enum ExplainDepth {
     /// At the job alone: every answer has that.
     Brief,
     /// As one of many, of which somebody has counted what is before each.
@@ -73,7 +73,7 @@ impl Jobs {
             Some(number) => job.spec.numbers().place_of(number).ok_or(Code::NotFound)?,
             None => telling_place(job),
         };
-        let view = self.job_view(cx, job, Look::Close, false);
+        let view = self.job_view(cx, job, ExplainDepth::Close, false);
         let because = self.task_reason(cx, job, place, view.because.as_deref());
         let item = item_of(job, place, SHOWN_ITEM_BYTES_MAX);
         let task = Box::new(TaskView { item, ..self.task_view(cx, job, place) });
@@ -119,7 +119,7 @@ impl Jobs {
             return TaskReason::Away { worker, left_seconds: Seconds::from_millis(gone.millis_left(cx.now)) };
         }
         if let Some(stop) = running.stop {
-            return TaskReason::Stopping { worker, time_limit: stop == Stop::TimeLimit };
+            return TaskReason::Stopping { worker, time_limit: stop == StopReason::TimeLimit };
         }
         match running.phase {
             Phase::Storing => TaskReason::Starting { worker },
@@ -143,7 +143,7 @@ impl Jobs {
     }
 
     /// Why nothing of it is started.
-    pub(super) fn reason_of(&self, cx: &JobsContext<'_>, job: &Job, look: Look) -> Option<JobReason> {
+    pub(super) fn reason_of(&self, cx: &JobsContext<'_>, job: &Job, look: ExplainDepth) -> Option<JobReason> {
         if job.has_ended() {
             return too_many_failures(job).or_else(|| missed(job));
         }
@@ -179,7 +179,7 @@ impl Jobs {
     }
 
     /// Why a job whose task could be started has nobody for it.
-    fn unplaced(&self, cx: &JobsContext<'_>, job: &Job, look: Look) -> Option<JobReason> {
+    fn unplaced(&self, cx: &JobsContext<'_>, job: &Job, look: ExplainDepth) -> Option<JobReason> {
         if let Some(max) = job.spec.max_parallel.filter(|max| job.running.len() >= *max as usize) {
             return Some(JobReason::MaxParallel { max });
         }
@@ -198,12 +198,12 @@ impl Jobs {
             return Some(JobReason::TooWide { slots: width, largest });
         }
         let ahead = match look {
-            Look::Brief => return None,
-            Look::Listed { ahead } => ahead,
-            Look::Close => self.ahead_of(job),
+            ExplainDepth::Brief => return None,
+            ExplainDepth::Listed { ahead } => ahead,
+            ExplainDepth::Close => self.ahead_of(job),
         };
         let job_workers = self.job_workers_for(cx, job);
-        if let Look::Close = look
+        if let ExplainDepth::Close = look
             && let Some(reason) = self.room_elsewhere(cx, job, &job_workers)
         {
             return Some(reason);

@@ -1,11 +1,11 @@
-//! A job may say how many of its tasks may fail. With one more it is over: those that have not ended are cancelled, and
-//! nothing of it is started until that is stored.
+//! The limit on failed tasks of a job. When it is exceeded, the job is over: its other tasks are cancelled, and none is
+//! started until that is stored.
 
 use turno_proto::model::job::JobId;
 
 use super::Jobs;
 use super::context::JobsContext;
-use super::job::{Ask, Job};
+use super::job::{Job, PendingChange};
 use super::ranges::Ranges;
 use crate::effect::Sink;
 
@@ -18,7 +18,7 @@ impl Job {
     /// All of its tasks were cancelled, or are about to be.
     fn is_cancelled_as_a_whole(&self) -> bool {
         let all = |ranges: &Ranges| ranges.len() == self.spec.array.count;
-        all(&self.asked) || self.asking.iter().any(|ask| matches!(ask, Ask::Cancel(asked) if all(asked)))
+        all(&self.asked) || self.asking.iter().any(|ask| matches!(ask, PendingChange::Cancel(asked) if all(asked)))
     }
 }
 

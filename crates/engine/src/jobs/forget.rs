@@ -1,4 +1,4 @@
-//! Jobs that have ended are kept for a while, and then forgotten as if somebody had removed them.
+//! Removal of ended jobs after their retention time.
 
 use turno_proto::model::Mono;
 use turno_proto::model::job::JobId;
@@ -7,7 +7,7 @@ use turno_proto::model::limits::{FORGET_AGAIN_MS, FORGET_MAX, PORTION_PAUSE_MS};
 use super::Jobs;
 use super::context::JobsContext;
 use super::job::Job;
-use super::timers::Due;
+use super::timers::JobTimer;
 use crate::effect::Sink;
 
 impl Jobs {
@@ -76,9 +76,9 @@ impl Jobs {
         let at = due.map(|due| self.forget_after.map_or(due, |after| due.max(after)));
         if at != self.forget_at {
             if let Some(before) = std::mem::replace(&mut self.forget_at, at) {
-                self.timers.remove(&(before, Due::Forget));
+                self.timers.remove(&(before, JobTimer::Forget));
             }
-            self.timers.extend(at.map(|at| (at, Due::Forget)));
+            self.timers.extend(at.map(|at| (at, JobTimer::Forget)));
         }
     }
 }

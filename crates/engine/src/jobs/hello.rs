@@ -11,8 +11,8 @@ use turno_proto::model::{Code, ConnId, Slots};
 use super::Jobs;
 use super::context::{Consequence, JobsContext};
 use super::event::{ForemanOrder, Hello, RunningTask};
-use super::job::{Phase, Stop};
-use super::job_worker::Held;
+use super::job::{Phase, StopReason};
+use super::job_worker::HeldTask;
 use super::labels::labels_of_job_worker;
 use crate::effect::Sink;
 
@@ -90,7 +90,7 @@ impl Jobs {
         for (id, place) in &listed {
             self.set_gone(*id, *place, None);
             self.rebind(cx, conn, *id, *place);
-            if self.at(*id).running[place].stop == Some(Stop::TimeLimit) {
+            if self.at(*id).running[place].stop == Some(StopReason::TimeLimit) {
                 self.send_cancel(conn, *id, *place, out);
             }
         }
@@ -127,7 +127,7 @@ impl Jobs {
         let task = job.spec.numbers().number_of(place);
         job_worker
             .held
-            .insert((id, place), Held { task, attempt: running.attempt, slots, handed_in: running.handed_in });
+            .insert((id, place), HeldTask { task, attempt: running.attempt, slots, handed_in: running.handed_in });
         cx.take_over(conn, slots);
         // It may have begun without an answer: its connection was lost before it could accept the task.
         self.begin_time(cx, id, place);

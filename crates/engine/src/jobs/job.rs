@@ -1,4 +1,4 @@
-//! One job: where each of its tasks is. A task that has not begun costs nothing.
+//! A job with the state of its tasks. A task that has not begun costs nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use turno_proto::model::limits::JOB_AFTER_MAX;
 use turno_proto::model::{ConnId, Mono};
 
 use super::ended::{EndedTasks, split};
-use super::handed::HandedIn;
 use super::labels::{Labels, labels_of_job};
 use super::order::Turn;
 use super::ranges::Ranges;
-use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, TaskEnd, Tried};
+use super::received::ReceivedBytes;
+use super::record::{AttemptCounts, CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, TaskEnd};
 use crate::effect::Caller;
 
 /// A job with the state of its tasks.
@@ -42,19 +42,19 @@ pub(super) struct Job {
     pub(super) running: BTreeMap<u32, Running>,
     /// How often tasks were tried that had an attempt before and have not ended, or were cancelled while they waited: the
     /// number of an attempt is never given out again.
-    pub(super) tried: BTreeMap<u32, Tried>,
+    pub(super) tried: BTreeMap<u32, AttemptCounts>,
     /// Those that have ended and wait again once that is stored.
     pub(super) retrying: Ranges,
     /// Those that are cancelled once that is stored.
     pub(super) cancelling: Ranges,
     /// Cancels and retries on their way to the disk, in order.
-    pub(super) asking: VecDeque<Ask>,
+    pub(super) asking: VecDeque<PendingChange>,
     /// All that cancels were asked to end and no retry has taken back: what of it has not ended otherwise is cancelled.
     pub(super) asked: Ranges,
     pub(super) asked_unix_ms: Option<u64>,
     /// Tasks that were cancelled while they waited.
     pub(super) cancelled: Ranges,
-    /// Tasks that had begun and ended.
+    /// Tasks that were started and have ended.
     pub(super) ended: EndedTasks,
     /// Tasks that have a record of their own on disk, or on its way there.
     pub(super) stored: Ranges,
@@ -71,14 +71,14 @@ pub(super) struct Job {
 
 /// A change of tasks that is on its way to the disk.
 #[derive(Debug)]
-pub(super) enum Ask {
+pub(super) enum PendingChange {
     /// Those of these tasks that have not ended otherwise are cancelled.
     Cancel(Ranges),
     /// These are cancelled no longer, and so many failures do not count any more.
     Retry { lifted: Ranges, forgiven: u32 },
 }
 
-impl Ask {
+impl PendingChange {
     /// By how many ranges more what was cancelled may be told.
     pub(super) fn ranges_len(&self) -> usize {
         match self {
@@ -99,15 +99,15 @@ pub(super) struct Running {
     pub(super) worker: Arc<str>,
     pub(super) started_unix_ms: u64,
     pub(super) phase: Phase,
-    pub(super) stop: Option<Stop>,
+    pub(super) stop: Option<StopReason>,
     /// How it ended, while that is on its way to the disk.
-    pub(super) ending: Option<Box<Ending>>,
-    /// When it has had its time.
+    pub(super) ending: Option<Box<AttemptEnding>>,
+    /// The end of its time limit.
     pub(super) limit: Option<Mono>,
     /// When it counts as lost.
     pub(super) gone: Option<Mono>,
     /// Bytes and files that its worker handed in.
-    pub(super) handed_in: HandedIn,
+    pub(super) handed_in: ReceivedBytes,
 }
 
 /// How far an offer is.
@@ -123,7 +123,7 @@ pub(super) enum Phase {
 
 /// Why a task shall stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     Cancel,
     TimeLimit,
 }
@@ -137,7 +137,7 @@ pub(super) struct UpdateId {
 
 /// The end of an attempt.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct AttemptEnding {
     pub(super) outcome: Outcome,
     /// Its worker still has its process, and tells when that is gone.
     pub(super) keeps_slots: bool,
@@ -145,7 +145,7 @@ pub(super) struct Ending {
     pub(super) requests: Vec<UpdateId>,
 }
 
-impl Ending {
+impl AttemptEnding {
     /// With the update that says so, if there is one.
     pub(super) fn new(outcome: Outcome, request: Option<UpdateId>) -> Self {
         Self { outcome, keeps_slots: false, requests: request.into_iter().collect() }
@@ -158,7 +158,7 @@ pub(super) enum Outcome {
     Ended(TaskEnd),
     /// Another one.
     Again {
-        tried: Tried,
+        tried: AttemptCounts,
         due: Mono,
         /// How this one ended.
         end: Box<TaskEnd>,
@@ -199,7 +199,7 @@ impl Job {
         }
     }
 
-    pub(super) fn tried(&self, place: u32) -> Tried {
+    pub(super) fn tried(&self, place: u32) -> AttemptCounts {
         self.tried.get(&place).copied().unwrap_or_default()
     }
 
@@ -343,7 +343,7 @@ impl Job {
         self.ended.get(place).map_or_else(|| self.tried(place).attempt, |end| u32::from(end.attempt))
     }
 
-    /// A task that had ended has not any more.
+    /// An ended task waits again.
     pub(super) fn reopen(&mut self, place: u32) {
         if self.ended.take(place).is_none() {
             self.cancelled.remove(place);
@@ -352,13 +352,13 @@ impl Job {
 }
 
 /// Adds the tasks that a change cancels. Returns the failures that count no longer, if those are others.
-fn apply(ask: &Ask, cancelled: &mut Ranges) -> Option<u32> {
+fn apply(ask: &PendingChange, cancelled: &mut Ranges) -> Option<u32> {
     match ask {
-        Ask::Cancel(asked) => {
+        PendingChange::Cancel(asked) => {
             asked.ranges().into_iter().for_each(|(first, last)| cancelled.insert_range(first, last));
             None
         }
-        Ask::Retry { lifted, forgiven } => {
+        PendingChange::Retry { lifted, forgiven } => {
             lifted.ranges().into_iter().for_each(|(first, last)| drop(cancelled.remove_range(first, last)));
             Some(*forgiven)
         }

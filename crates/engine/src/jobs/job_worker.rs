@@ -1,5 +1,5 @@
-//! A job worker: a foreman's worker on its connection. Its slots are those of the worker's one account (see `peer`); here is
-//! what it does with them, and how it stands among the job workers that can be given something.
+//! The state of a job worker on its connection. Its slots belong to the worker's one account (see `peer`); this module
+//! has its tasks and its place among the available job workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use turno_proto::model::{ConnId, Mono, Slots};
 
 use super::Jobs;
 use super::context::JobsContext;
-use super::handed::HandedIn;
 use super::labels::Labels;
+use super::received::ReceivedBytes;
 use crate::messages::workers::peer::{Peers, Worker};
 
 /// The state of a connected job worker.
@@ -27,7 +27,7 @@ pub(super) struct JobWorker {
     pub(super) procs: u32,
     /// Tasks that take its slots, by job and place: running and offered ones, and those that it was told to stop and has
     /// not ended.
-    pub(super) held: BTreeMap<(JobId, u32), Held>,
+    pub(super) held: BTreeMap<(JobId, u32), HeldTask>,
     pub(super) offer: Option<JobOffer>,
     /// CANCELs that are not answered: job, place, attempt.
     pub(super) cancels: BTreeMap<u64, (JobId, u32, u32)>,
@@ -48,13 +48,13 @@ pub(super) struct JobWorker {
 
 /// A task that takes slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldTask {
     /// The number of the task.
     pub(super) task: u32,
     pub(super) attempt: u32,
     pub(super) slots: u16,
     /// Bytes and files that were handed in since it does not count as running any more.
-    pub(super) handed_in: HandedIn,
+    pub(super) handed_in: ReceivedBytes,
 }
 
 /// A JOB that is not answered.

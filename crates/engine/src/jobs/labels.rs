@@ -1,4 +1,5 @@
-//! Labels: what a job's tasks need and what a job worker has. A task goes only to a job worker that has all labels of its job.
+//! Labels: requirements of a job's tasks, properties of a job worker. A task goes only to a job worker that has all
+//! labels of its job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

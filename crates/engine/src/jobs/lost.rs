@@ -1,4 +1,4 @@
-//! A job worker is lost: its tasks stay as they are for the grace time, then they count as lost (S4.76).
+//! Lost job workers: their tasks count as lost after the grace time (S4.76).
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use turno_proto::model::limits::TASK_LOSSES_MAX;
 
 use super::Jobs;
 use super::context::JobsContext;
-use super::job::{Phase, Stop};
-use super::job_worker::Held;
+use super::job::{Phase, StopReason};
+use super::job_worker::HeldTask;
 use super::record::TaskEnd;
-use super::timers::Due;
+use super::timers::JobTimer;
 use super::update::{GIVEN_BACK, WORKER_LOST, end_of};
 use crate::effect::Sink;
 
@@ -32,9 +32,9 @@ impl Jobs {
             self.job_workers.by_key.remove(&job_worker.key);
         }
         if let Some(until) = job_worker.paused {
-            self.timers.remove(&(until, Due::Pause(conn)));
+            self.timers.remove(&(until, JobTimer::Pause(conn)));
         }
-        for ((id, place), Held { attempt, .. }) in job_worker.held {
+        for ((id, place), HeldTask { attempt, .. }) in job_worker.held {
             let Some(running) = self.running_at(conn, id, place, attempt) else {
                 self.may_start_again((id, place));
                 continue;
@@ -47,8 +47,8 @@ impl Jobs {
                     self.store_waiting(cx, id, place);
                 }
                 _ if is_ending => {}
-                (_, Some(Stop::Cancel)) => self.end_cancelled(cx, id, place, false, out),
-                (_, Some(Stop::TimeLimit)) => self.attempt_failed(cx, id, place, None, out),
+                (_, Some(StopReason::Cancel)) => self.end_cancelled(cx, id, place, false, out),
+                (_, Some(StopReason::TimeLimit)) => self.attempt_failed(cx, id, place, None, out),
                 _ if job_worker.ends_now => self.gave_up(cx, id, place),
                 _ => self.set_gone(id, place, Some(cx.now.plus_millis(cx.settings.task_grace_ms))),
             }
@@ -72,8 +72,8 @@ impl Jobs {
         let running = &job.running[&place];
         let (attempt, stop) = (running.attempt, running.stop);
         match stop {
-            Some(Stop::Cancel) => return self.end_cancelled(cx, id, place, false, out),
-            Some(Stop::TimeLimit) => return self.attempt_failed(cx, id, place, None, out),
+            Some(StopReason::Cancel) => return self.end_cancelled(cx, id, place, false, out),
+            Some(StopReason::TimeLimit) => return self.attempt_failed(cx, id, place, None, out),
             None => {}
         }
         let tried = job.tried.entry(place).or_default();

@@ -1,4 +1,4 @@
-//! Jobs: arrays of tasks, and the workers that a foreman hands them to (document 004, S4.70 to S4.82).
+//! Jobs: arrays of tasks, and the job workers that run them (document 004, S4.70 to S4.82).
 //!
 //! This is a machine: [`Jobs::handle`] takes what happens to jobs, [`Jobs::go_on`] does what follows, its other methods
 //! answer what others may ask, and nobody sees its fields. It reaches the rest only by [`JobsContext`].
@@ -11,12 +11,12 @@ mod cancel;
 mod check;
 mod context;
 mod durable;
+mod earlier_attempts;
 mod ended;
 mod event;
 mod explain;
 mod failures;
 mod forget;
-mod handed;
 mod hello;
 mod job;
 mod job_worker;
@@ -25,9 +25,9 @@ mod lost;
 mod offer;
 mod order;
 mod pair;
-mod past;
 mod pools;
 mod ranges;
+mod received;
 mod record;
 mod recover;
 mod retry;
@@ -46,14 +46,14 @@ use turno_proto::model::{Code, ConnId, Mono};
 use crate::effect::{Caller, PeerEffect, Sink};
 
 pub(crate) use self::context::{Consequence, JobsContext};
-pub(crate) use self::durable::JobThen;
+pub(crate) use self::durable::JobAfterStored;
+use self::earlier_attempts::EarlierAttempts;
 pub use self::event::{ForemanEvent, ForemanOrder, Hello, OfferedTask, RunningTask, Update};
 use self::job::Job;
 use self::job_worker::JobWorkers;
-use self::past::Past;
 use self::pools::Pools;
-pub use self::record::{CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord, Tried};
-use self::timers::Due;
+pub use self::record::{AttemptCounts, CHUNK_TASKS, ChunkRecord, JobRecord, ShortEnd, StoredJobs, TaskEnd, TaskRecord};
+use self::timers::JobTimer;
 
 /// An input of jobs.
 #[derive(Debug)]
@@ -65,9 +65,9 @@ pub(crate) enum JobsInput {
     /// A connection is gone, a foreman's or another.
     Lost { conn: ConnId },
     /// The record that this step waited for is on disk.
-    Stored(JobThen),
+    Stored(JobAfterStored),
     /// The record that this step waited for will not be on disk.
-    NotStored(JobThen, Code),
+    NotStored(JobAfterStored, Code),
     /// Refused records are written again, once a second.
     TryDiskAgain,
     /// Time passed.
@@ -78,14 +78,14 @@ pub(crate) enum JobsInput {
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     all: BTreeMap<JobId, Job>,
-    /// The highest number that a job had.
+    /// The highest number of a job so far.
     last: u64,
     /// By the key of their submitter.
     keys: BTreeMap<String, JobId>,
     /// Bytes of what all of them do.
     bytes: u64,
     /// Earlier attempts of their tasks.
-    past: Past,
+    past: EarlierAttempts,
     /// Those that something can be started of, and the job workers they may use.
     pools: Pools,
     job_workers: JobWorkers,
@@ -99,7 +99,7 @@ pub(crate) struct Jobs {
     /// The numbers of the latest offer and the latest cancel.
     offers: u64,
     cancels: u64,
-    timers: BTreeSet<(Mono, Due)>,
+    timers: BTreeSet<(Mono, JobTimer)>,
     /// Running tasks that may be lost, by what their worker is known by.
     lost: BTreeSet<(Arc<str>, JobId, u32)>,
     /// Callers that wait for the end of a job, and the same the other way round.

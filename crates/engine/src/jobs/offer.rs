@@ -1,5 +1,5 @@
-//! Tasks go to job workers. Task by task, the least recently used one has its turn; all tasks of one job worker go out as one
-//! JOB, once all its starts are stored. A job worker has one JOB at a time.
+//! Offers of tasks to job workers. Each task goes to the least recently used worker; all tasks for one worker are one
+//! JOB frame, sent once their starts are stored. A worker has one open JOB at a time.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use turno_proto::{items, placeholders};
 use super::Jobs;
 use super::context::JobsContext;
 use super::event::{ForemanOrder, OfferedTask};
-use super::handed::HandedIn;
-use super::job::{Job, Phase, Running, Stop};
-use super::job_worker::{Held, JobOffer};
+use super::job::{Job, Phase, Running, StopReason};
+use super::job_worker::{HeldTask, JobOffer};
 use super::labels::has_all;
-use super::record::{TaskRecord, Tried};
-use super::timers::Due;
+use super::received::ReceivedBytes;
+use super::record::{AttemptCounts, TaskRecord};
+use super::timers::JobTimer;
 use crate::effect::Sink;
 
 /// Bytes of a task's number wherever it may stand, in quotes.
@@ -115,7 +115,7 @@ impl Jobs {
         assert!(!full, "no more are started than may run at a time");
         let place = job.waiting.pop_first().expect("a job whose turn it is has a task that waits");
         let tried = job.tried(place);
-        let tried = Tried { attempt: tried.attempt + 1, ..tried };
+        let tried = AttemptCounts { attempt: tried.attempt + 1, ..tried };
         let job_worker = self.job_workers.by_conn.get_mut(&conn).expect("a job worker with room is there");
         let (key, worker) = (Arc::clone(&job_worker.key), Arc::clone(&job_worker.name));
         let slots = job.spec.slots;
@@ -123,7 +123,7 @@ impl Jobs {
         let task = job.spec.numbers().number_of(place);
         job_worker
             .held
-            .insert((id, place), Held { task, attempt: tried.attempt, slots, handed_in: HandedIn::default() });
+            .insert((id, place), HeldTask { task, attempt: tried.attempt, slots, handed_in: ReceivedBytes::default() });
         job_worker.told_free = job_worker.told_free.map(|free| free.saturating_sub(u32::from(slots)));
         let offer = job_worker.offer.get_or_insert_with(|| JobOffer { id: 0, tasks: Vec::new(), bytes: 0 });
         offer.tasks.push((id, place, tried.attempt));
@@ -144,7 +144,7 @@ impl Jobs {
                 ending: None,
                 limit: None,
                 gone: None,
-                handed_in: HandedIn::default(),
+                handed_in: ReceivedBytes::default(),
             },
         );
         job.started_unix_ms.get_or_insert(now_unix_ms);
@@ -162,7 +162,7 @@ impl Jobs {
         let job_worker = self.job_workers.get_mut(conn).expect("it was just given something");
         job_worker.offer.as_mut().expect("it was just given something").id = id;
         self.show_job_worker(cx, conn);
-        self.once_stored(cx, super::JobThen::Offer { conn, offer: id }, out);
+        self.once_stored(cx, super::JobAfterStored::Offer { conn, offer: id }, out);
     }
 
     /// All starts of an offer are stored: the job worker hears of it.
@@ -271,9 +271,9 @@ impl Jobs {
         let job_worker = self.job_workers.get_mut(conn).expect("it has just answered");
         job_worker.told_free = (u32::from(slots_free) < wanted).then_some(u32::from(slots_free));
         if let Some(before) = job_worker.paused.replace(until) {
-            self.timers.remove(&(before, Due::Pause(conn)));
+            self.timers.remove(&(before, JobTimer::Pause(conn)));
         }
-        self.timers.insert((until, Due::Pause(conn)));
+        self.timers.insert((until, JobTimer::Pause(conn)));
         self.show_job_worker(cx, conn);
     }
 
@@ -305,7 +305,7 @@ impl Jobs {
     pub(super) fn take_back(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         self.free_slots(cx, id, place);
         let job = self.at(id);
-        if job.running[&place].stop == Some(Stop::Cancel) {
+        if job.running[&place].stop == Some(StopReason::Cancel) {
             return self.end_cancelled(cx, id, place, false, out);
         }
         self.task_waits_again(id, place, None);
@@ -321,7 +321,7 @@ impl Jobs {
             None => job.waiting.insert(place),
             Some(due) => {
                 job.delayed.insert(place, due);
-                self.timers.insert((due, Due::Retry(id, place)));
+                self.timers.insert((due, JobTimer::Retry(id, place)));
             }
         }
         self.refresh(id);

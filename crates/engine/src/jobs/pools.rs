@@ -1,6 +1,6 @@
-//! Pools: which jobs may use which job workers. A job without labels may use every job worker; for every set of labels that a job asks
-//! for there is a pool of its own, with the job workers that have all of them. So a job whose labels nobody has costs nothing to
-//! others, and jobs without labels pay nothing for those that have some.
+//! Pools: the job workers that each set of required labels can use. A job without labels may use every job worker; for
+//! every set of labels that a job asks for there is a pool of its own, with the job workers that have all of them. So a
+//! job whose labels nobody has costs nothing to others, and jobs without labels pay nothing for those that have some.
 
 use std::collections::{BTreeMap, BTreeSet};
 

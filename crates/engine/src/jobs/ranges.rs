@@ -1,4 +1,4 @@
-//! A set of numbers, kept as ranges: a million tasks that wait are one entry.
+//! A set of numbers, stored as ranges: a million waiting tasks are one entry.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Jobs and tasks as they are stored: plain values that the shell writes down.
+//! Stored records of jobs and tasks, as plain values.
 
 use std::sync::Arc;
 
@@ -37,14 +37,14 @@ pub enum TaskRecord {
     /// It waits for its next attempt.
     Waiting {
         /// How often it was tried.
-        tried: Tried,
+        tried: AttemptCounts,
         /// When it is due, in Unix milliseconds; 0: at once.
         due_unix_ms: u64,
     },
     /// It was given to a worker.
     Running {
         /// How often it was tried, this time included.
-        tried: Tried,
+        tried: AttemptCounts,
         /// The key of the worker over all its connections.
         key: Arc<str>,
         /// The worker's name, for people.
@@ -58,7 +58,7 @@ pub enum TaskRecord {
 
 /// How often a task was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tried {
+pub struct AttemptCounts {
     /// The number of its latest attempt.
     pub attempt: u32,
     /// Attempts that failed.
@@ -199,7 +199,7 @@ impl ShortEnd {
 /// Everything about jobs that outlived the broker's last run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredJobs {
-    /// The highest number that a job which was removed had.
+    /// The highest number of a removed job.
     pub last: u64,
     /// Jobs.
     pub jobs: Vec<(JobId, JobRecord)>,

@@ -11,10 +11,10 @@ use turno_proto::model::limits::TIME_LIMIT_SLACK_MS;
 use super::Jobs;
 use super::context::JobsContext;
 use super::ended::split;
-use super::handed::HandedIn;
 use super::job::{Job, Phase, Running};
-use super::record::{CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord, Tried};
-use super::timers::Due;
+use super::received::ReceivedBytes;
+use super::record::{AttemptCounts, CHUNK_TASKS, ChunkRecord, JobRecord, StoredJobs, TaskRecord};
+use super::timers::JobTimer;
 use super::update::backoff;
 use crate::messages::disk::persist::Persist;
 
@@ -104,7 +104,7 @@ impl Jobs {
             if job.ended.get(place).is_none() {
                 job.cancelled.insert(place);
                 if attempt > 0 {
-                    job.tried.insert(place, Tried { attempt: u32::from(attempt), ..Tried::default() });
+                    job.tried.insert(place, AttemptCounts { attempt: u32::from(attempt), ..AttemptCounts::default() });
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Jobs {
                 let due = settings.mono(due_unix_ms).min(backoff(job.spec.backoff_ms, tried_failures, now));
                 if due > now {
                     job.delayed.insert(place, due);
-                    self.timers.insert((due, Due::Retry(id, place)));
+                    self.timers.insert((due, JobTimer::Retry(id, place)));
                 } else {
                     job.waiting.insert(place);
                 }
@@ -161,7 +161,7 @@ impl Jobs {
                     ending: None,
                     limit: None,
                     gone: None,
-                    handed_in: HandedIn::default(),
+                    handed_in: ReceivedBytes::default(),
                 };
                 job.started_unix_ms = Some(job.started_unix_ms.unwrap_or(started_unix_ms).min(started_unix_ms));
                 job.running.insert(place, running);
@@ -184,7 +184,7 @@ impl Jobs {
             let delayed: BTreeMap<u32, _> = job.delayed.range(first..=last).map(|(at, due)| (*at, *due)).collect();
             let running: Vec<u32> = job.running.range(first..=last).map(|(place, _)| *place).collect();
             for (place, due) in delayed {
-                self.timers.remove(&(due, Due::Retry(id, place)));
+                self.timers.remove(&(due, JobTimer::Retry(id, place)));
                 let job = self.at(id);
                 job.delayed.remove(&place);
                 job.cancelled.insert(place);

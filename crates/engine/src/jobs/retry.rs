@@ -1,4 +1,4 @@
-//! Tasks that have ended wait again, in the same job. That is stored before it counts: until then they have ended.
+//! Retries of ended tasks in the same job. A retry counts once it is stored.
 //!
 //! Attempts go on rising, since they tell a late report of an earlier attempt from that of a later one; what failed
 //! and who was lost before counts no longer. A task of a chunk that is together on the disk gets a record of its own, which
@@ -9,15 +9,15 @@ use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::job::{JobId, TaskState};
 use turno_proto::model::limits::{CANCELLED_RANGES_MAX, RETRIED_MAX, TASK_ATTEMPTS_MAX, TASKS_SEEN_MAX};
 
-use super::JobThen;
+use super::JobAfterStored;
 use super::Jobs;
 use super::cancel::places_of;
 use super::context::JobsContext;
+use super::earlier_attempts::end_so_far;
 use super::ended::split;
-use super::job::{Ask, Job};
-use super::past::end_so_far;
+use super::job::{Job, PendingChange};
 use super::ranges::Ranges;
-use super::record::{TaskEnd, TaskRecord, Tried};
+use super::record::{AttemptCounts, TaskEnd, TaskRecord};
 use crate::effect::{Caller, Sink};
 
 /// A retry on its way to the disk.
@@ -76,7 +76,7 @@ impl Job {
     }
 
     fn was_asked_to_cancel(&self, place: u32) -> bool {
-        let asks = |ask: &Ask| matches!(ask, Ask::Cancel(asked) if asked.contains(place));
+        let asks = |ask: &PendingChange| matches!(ask, PendingChange::Cancel(asked) if asked.contains(place));
         self.asked.contains(place) || self.asking.iter().any(asks)
     }
 
@@ -113,14 +113,14 @@ impl Jobs {
             out.peer(caller.admin(answer));
             return Ok(());
         }
-        let ranges = job.asked.ranges_len() + job.asking.iter().map(Ask::ranges_len).sum::<usize>();
+        let ranges = job.asked.ranges_len() + job.asking.iter().map(PendingChange::ranges_len).sum::<usize>();
         if ranges + portion.lifted.ranges_len() > CANCELLED_RANGES_MAX && !portion.lifted.is_empty() {
             return Err(Code::BadCall);
         }
         let (had_ended, forgiven) = (job.has_ended(), job.lasting_failures(&portion));
         let Portion { places, lifted, .. } = portion;
         let job = self.at(id);
-        job.asking.push_back(Ask::Retry { lifted, forgiven });
+        job.asking.push_back(PendingChange::Retry { lifted, forgiven });
         places.ranges().iter().for_each(|(first, last)| job.retrying.insert_range(*first, *last));
         self.store_retried(cx, id, &places);
         self.store_job(cx, id);
@@ -128,7 +128,7 @@ impl Jobs {
             self.store_those_after(cx, id);
         }
         let retry = Retry { job: id, caller, places, next, had_ended };
-        self.once_stored(cx, JobThen::Retry(Box::new(retry)), out);
+        self.once_stored(cx, JobAfterStored::Retry(Box::new(retry)), out);
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Jobs {
             let job = self.at(id);
             let attempt = job.latest_attempt(place);
             if attempt > 0 || job.ended.is_written(chunk) {
-                let tried = Tried { attempt, ..Tried::default() };
+                let tried = AttemptCounts { attempt, ..AttemptCounts::default() };
                 self.store_task(cx, id, place, TaskRecord::Waiting { tried, due_unix_ms: 0 });
             }
         }
@@ -178,7 +178,7 @@ impl Jobs {
             let attempt = job.latest_attempt(place);
             job.reopen(place);
             if attempt > 0 {
-                job.tried.insert(place, Tried { attempt, ..Tried::default() });
+                job.tried.insert(place, AttemptCounts { attempt, ..AttemptCounts::default() });
             }
             if held.contains(&place) {
                 job.leaving.insert(place);
@@ -200,7 +200,7 @@ impl Jobs {
         out.peer(caller.admin(answer));
     }
 
-    /// A retry was not stored: its tasks have ended as they had.
+    /// A retry was not stored: its tasks stay ended.
     pub(super) fn retry_not_stored(&mut self, cx: &mut JobsContext<'_>, retry: Retry, code: Code, out: &mut impl Sink) {
         let Retry { job: id, caller, places, .. } = retry;
         let job = self.at(id);

@@ -1,4 +1,4 @@
-//! Jobs come, are held and released, waited for and removed. Callers are answered once the change is stored.
+//! Submission, hold, release, wait and removal of jobs. Callers are answered once the change is stored.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use turno_proto::model::limits::{JOB_WAITERS_MAX, JOBS_MAX};
 use turno_proto::model::{Code, ConnId};
 use turno_proto::submission;
 
-use super::JobThen;
+use super::JobAfterStored;
 use super::Jobs;
 use super::context::{Consequence, JobsContext};
-use super::explain::Look;
+use super::explain::ExplainDepth;
 use super::job::Job;
 use super::record::{CHUNK_TASKS, ShortEnd};
 use crate::effect::{Caller, Sink};
@@ -53,7 +53,7 @@ impl Jobs {
     /// The caller hears how the job is now.
     pub(super) fn tell_of(&self, cx: &JobsContext<'_>, id: JobId, caller: Option<Caller>, out: &mut impl Sink) {
         let Some((caller, job)) = caller.zip(self.get(id)) else { return };
-        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Brief, true)) });
+        let answer = Box::new(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, ExplainDepth::Brief, true)) });
         out.peer(caller.admin(answer));
     }
 
@@ -96,7 +96,7 @@ impl Jobs {
         self.link_after(id);
         self.store_job(cx, id);
         self.store_items(cx, id);
-        self.once_stored(cx, JobThen::Submitted { job: id }, out);
+        self.once_stored(cx, JobAfterStored::Submitted { job: id }, out);
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Jobs {
         self.at(id).holds.push_back(held);
         self.refresh(id);
         self.store_job(cx, id);
-        self.once_stored(cx, JobThen::Hold { job: id, caller }, out);
+        self.once_stored(cx, JobAfterStored::Hold { job: id, caller }, out);
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Jobs {
         for chunk in 0..chunks {
             self.full.remove(&(id, chunk));
         }
-        self.once_stored(cx, JobThen::Removed { job: id, caller }, out);
+        self.once_stored(cx, JobAfterStored::Removed { job: id, caller }, out);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Timers of jobs: retries become due, lost workers are given up, tasks have had their time.
+//! Timers of jobs: retries, lost workers and time limits of tasks.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use turno_proto::model::{ConnId, Mono};
 
 use super::Jobs;
 use super::context::JobsContext;
-use super::job::Stop;
+use super::job::StopReason;
 use crate::effect::Sink;
 
 /// A timer. One of each kind for each task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum JobTimer {
     /// The next attempt of a task.
     Retry(JobId, u32),
     /// A running task counts as lost.
     Gone(JobId, u32),
-    /// A running task has had its time.
+    /// The time limit of a running task is over.
     Limit(JobId, u32),
     /// A job worker that refused may be asked again.
     Pause(ConnId),
@@ -34,24 +34,24 @@ impl Jobs {
             && let Some((_, due)) = self.timers.pop_first()
         {
             match due {
-                Due::Retry(job, place) => {
+                JobTimer::Retry(job, place) => {
                     let job = self.at(job);
                     job.delayed.remove(&place);
                     job.waiting.insert(place);
                     let id = job.id;
                     self.refresh(id);
                 }
-                Due::Gone(job, place) => {
+                JobTimer::Gone(job, place) => {
                     self.set_gone(job, place, None);
                     self.lose(cx, job, place, out);
                 }
-                Due::Limit(job, place) => {
+                JobTimer::Limit(job, place) => {
                     self.set_limit(job, place, None);
-                    self.stop_task(cx, job, place, Stop::TimeLimit, out);
+                    self.stop_task(cx, job, place, StopReason::TimeLimit, out);
                 }
-                Due::Pause(conn) => self.pause_over(cx, conn),
-                Due::Forget => self.forget_jobs(cx, out),
-                Due::Disk => {
+                JobTimer::Pause(conn) => self.pause_over(cx, conn),
+                JobTimer::Forget => self.forget_jobs(cx, out),
+                JobTimer::Disk => {
                     self.disk_until = None;
                     self.due = true;
                 }
@@ -63,16 +63,16 @@ impl Jobs {
     pub(super) fn pause_for_disk(&mut self, cx: &mut JobsContext<'_>) {
         let until = cx.now.plus_millis(REFUSAL_PAUSE_MS);
         if let Some(before) = self.disk_until.replace(until) {
-            self.timers.remove(&(before, Due::Disk));
+            self.timers.remove(&(before, JobTimer::Disk));
         }
-        self.timers.insert((until, Due::Disk));
+        self.timers.insert((until, JobTimer::Disk));
     }
 
-    /// When a running task has had its time.
+    /// The end of a running task's time limit.
     pub(super) fn set_limit(&mut self, job: JobId, place: u32, at: Option<Mono>) {
         let running = self.at(job).running.get_mut(&place).expect("it runs");
         let before = std::mem::replace(&mut running.limit, at);
-        self.set_timer(before, at, Due::Limit(job, place));
+        self.set_timer(before, at, JobTimer::Limit(job, place));
     }
 
     /// When a running task counts as lost.
@@ -88,10 +88,10 @@ impl Jobs {
         } else if before.is_some() {
             self.lost.remove(&lost);
         }
-        self.set_timer(before, at, Due::Gone(job, place));
+        self.set_timer(before, at, JobTimer::Gone(job, place));
     }
 
-    fn set_timer(&mut self, before: Option<Mono>, at: Option<Mono>, due: Due) {
+    fn set_timer(&mut self, before: Option<Mono>, at: Option<Mono>, due: JobTimer) {
         if let Some(before) = before {
             self.timers.remove(&(before, due));
         }

@@ -1,5 +1,5 @@
-//! An attempt is over: what its worker says is stored, then counts, and then the worker is told so (S4.73). Until then the
-//! task runs.
+//! The end of an attempt: stored first, then counted, then acknowledged to the worker (S4.73). Until then the task
+//! runs.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use turno_proto::model::job::{JobId, TaskState};
 use turno_proto::model::limits::{BACKOFF_MS_MAX, TASK_STATUS_BYTES_MAX};
 use turno_proto::model::{ConnId, Mono};
 
-use super::JobThen;
+use super::JobAfterStored;
 use super::Jobs;
 use super::context::{Consequence, JobsContext};
 use super::ended::split;
 use super::event::{ForemanOrder, Update};
 use super::hello::cut;
-use super::job::{Ending, Job, Outcome, Phase, Running, Stop, UpdateId};
+use super::job::{AttemptEnding, Job, Outcome, Phase, Running, StopReason, UpdateId};
 use super::record::{TaskEnd, TaskRecord};
 use crate::effect::Sink;
 
@@ -58,7 +58,13 @@ impl Jobs {
         if update.success {
             let now_unix_ms = cx.unix_ms();
             let end = ended(self.at(id), place, TaskState::Finished, &update, now_unix_ms);
-            self.end_attempt(cx, id, place, Ending::new(Outcome::Ended(end), Some(UpdateId { conn, request })), out);
+            self.end_attempt(
+                cx,
+                id,
+                place,
+                AttemptEnding::new(Outcome::Ended(end), Some(UpdateId { conn, request })),
+                out,
+            );
         } else {
             self.attempt_failed(cx, id, place, Some((conn, &update)), out);
         }
@@ -95,7 +101,7 @@ impl Jobs {
         tried.attempt = job.running[&place].attempt;
         let end = TaskEnd { status: Arc::from(GIVEN_BACK), ..end_of(job, place, TaskState::Cancelled, now_unix_ms) };
         let outcome = Outcome::Again { tried, due, end: Box::new(end) };
-        self.end_attempt(cx, id, place, Ending::new(outcome, Some(request)), out);
+        self.end_attempt(cx, id, place, AttemptEnding::new(outcome, Some(request)), out);
     }
 
     /// An attempt failed: another one after a while, if the job grants one, or the end. `update` is what its worker says;
@@ -119,10 +125,10 @@ impl Jobs {
             Some((_, update)) => ended(job, place, TaskState::Failed, update, now_unix_ms),
             None => end_of(job, place, TaskState::Failed, now_unix_ms),
         };
-        if stop == Some(Stop::TimeLimit) {
+        if stop == Some(StopReason::TimeLimit) {
             end.status = Arc::from(TIME_LIMIT);
         }
-        let outcome = if stop == Some(Stop::Cancel) {
+        let outcome = if stop == Some(StopReason::Cancel) {
             Outcome::Ended(end_of(job, place, TaskState::Cancelled, now_unix_ms))
         } else if tried.failures <= u16::from(job.spec.retries) {
             Outcome::Again { tried, due: backoff(job.spec.backoff_ms, tried.failures, now), end: Box::new(end) }
@@ -130,7 +136,7 @@ impl Jobs {
             Outcome::Ended(end)
         };
         let request = update.map(|(conn, update)| UpdateId { conn, request: update.request });
-        self.end_attempt(cx, id, place, Ending::new(outcome, request), out);
+        self.end_attempt(cx, id, place, AttemptEnding::new(outcome, request), out);
     }
 
     /// A running task was cancelled. With `keeps_slots` its worker still has its process.
@@ -144,7 +150,7 @@ impl Jobs {
     ) {
         let now_unix_ms = cx.unix_ms();
         let end = end_of(self.at(id), place, TaskState::Cancelled, now_unix_ms);
-        let ending = Ending { keeps_slots, ..Ending::new(Outcome::Ended(end), None) };
+        let ending = AttemptEnding { keeps_slots, ..AttemptEnding::new(Outcome::Ended(end), None) };
         self.end_attempt(cx, id, place, ending, out);
     }
 
@@ -153,10 +159,17 @@ impl Jobs {
         let now_unix_ms = cx.unix_ms();
         let mut end = end_of(self.at(id), place, TaskState::Failed, now_unix_ms);
         end.status = Arc::from(WORKER_LOST);
-        self.end_attempt(cx, id, place, Ending::new(Outcome::Ended(end), None), out);
+        self.end_attempt(cx, id, place, AttemptEnding::new(Outcome::Ended(end), None), out);
     }
 
-    fn end_attempt(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, ending: Ending, out: &mut impl Sink) {
+    fn end_attempt(
+        &mut self,
+        cx: &mut JobsContext<'_>,
+        id: JobId,
+        place: u32,
+        ending: AttemptEnding,
+        out: &mut impl Sink,
+    ) {
         self.set_limit(id, place, None);
         self.set_gone(id, place, None);
         let running = self.at(id).running.get_mut(&place).expect("what ends runs");
@@ -176,13 +189,13 @@ impl Jobs {
             }
         };
         self.store_task(cx, id, place, record);
-        self.once_stored(cx, JobThen::Ended { job: id, place }, out);
+        self.once_stored(cx, JobAfterStored::Ended { job: id, place }, out);
     }
 
     /// The end of an attempt is stored: now it counts.
     pub(super) fn attempt_ended(&mut self, cx: &mut JobsContext<'_>, id: JobId, place: u32, out: &mut impl Sink) {
         let running = self.at(id).running.get_mut(&place).expect("it runs until its end is stored");
-        let Ending { outcome, keeps_slots, requests } = *running.ending.take().expect("its end was stored");
+        let AttemptEnding { outcome, keeps_slots, requests } = *running.ending.take().expect("its end was stored");
         if !keeps_slots {
             self.free_slots(cx, id, place);
         }
@@ -192,7 +205,7 @@ impl Jobs {
             }
         }
         match outcome {
-            Outcome::Again { .. } if self.at(id).running[&place].stop == Some(Stop::Cancel) => {
+            Outcome::Again { .. } if self.at(id).running[&place].stop == Some(StopReason::Cancel) => {
                 self.end_cancelled(cx, id, place, false, out);
             }
             Outcome::Again { tried, due, end } => {

@@ -1,4 +1,4 @@
-//! Telling of jobs and tasks.
+//! Views of jobs and tasks.
 
 use bytes::Bytes;
 use turno_proto::items;
@@ -10,9 +10,9 @@ use turno_proto::model::{Code, ConnId, Moment, Seconds, TaskId};
 
 use super::Jobs;
 use super::context::JobsContext;
-use super::explain::Look;
+use super::explain::ExplainDepth;
 use super::job::Job;
-use super::job_worker::Held;
+use super::job_worker::HeldTask;
 use crate::page::page;
 
 impl Jobs {
@@ -24,7 +24,7 @@ impl Jobs {
         // Why it waits: every worker may be looked at, and every task that waits for its next attempt.
         let work = |job: &&Job| self.job_workers.by_conn.len() + job.delayed.len();
         let (jobs, more) =
-            page(told, limit, work, |job| self.job_view(cx, job, Look::Listed { ahead: ahead(job) }, false));
+            page(told, limit, work, |job| self.job_view(cx, job, ExplainDepth::Listed { ahead: ahead(job) }, false));
         let next = jobs.last().filter(|_| more).map(|job| job.id);
         AdminAnswer::Jobs { jobs, next }
     }
@@ -35,10 +35,10 @@ impl Jobs {
             told.map(|job| job.id)
         };
         let job = self.find_job(id.or_else(latest).ok_or(Code::NotFound)?)?;
-        Ok(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, Look::Close, true)) })
+        Ok(AdminAnswer::Job { job: Box::new(self.job_view(cx, job, ExplainDepth::Close, true)) })
     }
 
-    pub(super) fn job_view(&self, cx: &JobsContext<'_>, job: &Job, look: Look, whole: bool) -> JobView {
+    pub(super) fn job_view(&self, cx: &JobsContext<'_>, job: &Job, look: ExplainDepth, whole: bool) -> JobView {
         let counts = job.counts();
         let started_at = job.started_unix_ms.map(Moment::from_unix_ms);
         let ended_at = job.ended_unix_ms.map(Moment::from_unix_ms);
@@ -96,7 +96,7 @@ impl Jobs {
     /// How many tasks a worker has, and some of them.
     pub(crate) fn tasks_at(&self, conn: ConnId, most: usize) -> (u64, Vec<WorkerTaskView>) {
         let Some(job_worker) = self.job_workers.get(conn) else { return (0, Vec::new()) };
-        let view = |(&(id, place), held): (&(JobId, u32), &Held)| {
+        let view = |(&(id, place), held): (&(JobId, u32), &HeldTask)| {
             let job = self.get(id);
             let running = job.and_then(|job| job.running.get(&place)).filter(|task| task.attempt == held.attempt);
             WorkerTaskView {

@@ -1,4 +1,4 @@
-//! A message to every consumer of a queue, busy ones too, and its one end (S2.9 to S2.15).
+//! Broadcasts: a message to every consumer of a queue, busy ones too, and its single end (S2.9 to S2.15).
 //!
 //! A broadcast is one message in the table (its deadline, its caller) and one more for each consumer that has not ended: a
 //! delivery that takes no slots. The body is written to all of them at once and then nobody needs it again, so nothing
@@ -8,17 +8,18 @@ use std::collections::BTreeMap;
 
 use turno_proto::model::link::Path;
 use turno_proto::model::{
-    Broadcast, BroadcastEnd, Code, ConnId, Cost, Delivery, MessageId, Mono, Outgoing, Party, Payload, WorkerId, limits,
+    Broadcast, BroadcastConsumer, BroadcastEnd, Code, ConnId, Cost, Delivery, MessageId, Mono, Outgoing, Payload,
+    WorkerId, limits,
 };
 
-use crate::effect::{BroadcastAnswer, CallerMessage, Deliver, Lent, PeerEffect, Sink};
+use crate::effect::{BorrowedPayload, BroadcastAnswer, CallerMessage, Deliver, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::links::Shares;
 use crate::messages::queues::queue::Consumer;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::{Chain, ChainLinks, Lane, NIL};
 use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Origin, Wants};
-use crate::messages::worker_lost::Trust;
+use crate::messages::worker_lost::WorkerTrust;
 
 /// The place that deliveries name of which nothing is kept. No message is ever there.
 const NOWHERE: u32 = NIL - 1;
@@ -222,7 +223,7 @@ impl Messages {
         tally.parts.push_back(&mut self.messages, Lane::Owned, index);
         let record = self.peers.worker_mut(worker);
         record.held.push_back(&mut self.messages, Lane::Place, index);
-        if record.trust != Trust::Full {
+        if record.trust != WorkerTrust::Full {
             // On trial it gets one thing at a time, and this is one.
             self.show_room(worker);
         }
@@ -278,7 +279,7 @@ impl Messages {
             deadline_ms: Some(u32::try_from(deadline.millis_left(self.now)).unwrap_or(u32::MAX)),
             wants_reply,
             token: self.queues.at(queue).token(),
-            payload: Lent { headers: payload.headers, bytes: &payload.bytes },
+            payload: BorrowedPayload { headers: payload.headers, bytes: &payload.bytes },
         });
     }
 
@@ -296,7 +297,7 @@ impl Messages {
         let queue = self.messages[index].queue;
         match self.messages[broadcast].origin {
             Some(origin) => {
-                let Party { worker: WorkerId(worker), name } = self.party(conn);
+                let BroadcastConsumer { worker: WorkerId(worker), name } = self.party(conn);
                 let answer = BroadcastAnswer { worker, name: name.into(), more, failed, payload };
                 out.peer(origin.hears(CallerMessage::BroadcastAnswer(answer)));
             }
@@ -438,13 +439,13 @@ impl Messages {
         }
     }
 
-    fn party(&self, conn: ConnId) -> Party {
+    fn party(&self, conn: ConnId) -> BroadcastConsumer {
         let record = self.peers.worker(conn).expect("a part's holder is a worker");
-        Party { worker: WorkerId(record.id), name: record.name.clone() }
+        BroadcastConsumer { worker: WorkerId(record.id), name: record.name.clone() }
     }
 }
 
-fn note(named: &mut Vec<Party>, party: Party) {
+fn note(named: &mut Vec<BroadcastConsumer>, party: BroadcastConsumer) {
     if named.len() < limits::BROADCAST_NAMES_MAX {
         named.push(party);
     }

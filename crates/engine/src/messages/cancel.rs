@@ -1,10 +1,10 @@
-//! Ending a message before its time: one verb, whether it waits or runs.
+//! Cancelling of messages, waiting or delivered.
 
 use turno_proto::model::{Code, ConnId, limits};
 
 use crate::effect::{CallerMessage, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::deferred::{DeferredStep, What};
+use crate::messages::deferred::{DeferredAction, DeferredStep};
 use crate::messages::stats::bytes_of;
 use crate::messages::table::message::{Flags, MessageEnd, MessageStage};
 
@@ -30,7 +30,7 @@ impl Messages {
             match message.state {
                 MessageStage::Waiting => {
                     message.flags.set(Flags::ABANDONED);
-                    self.deferred.push(DeferredStep { index, serial: message.serial, what: What::End });
+                    self.deferred.push(DeferredStep { index, serial: message.serial, what: DeferredAction::End });
                 }
                 // One that asked itself is gone as a worker too, and there is nobody to tell.
                 MessageStage::Held { worker, .. } if ends && worker != conn => {

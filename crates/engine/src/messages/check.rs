@@ -1,4 +1,4 @@
-//! All rooms of messages agree.
+//! Invariants of messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use turno_proto::model::{ConnId, Cost, Slots, limits};
 
 use crate::jobs::Jobs;
 use crate::messages::Messages;
-use crate::messages::queues::line::{COLD_BYTES, Cold};
+use crate::messages::queues::priority_level::{COLD_BYTES, Cold};
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
 use crate::messages::table::message::{Flags, Message, MessageStage};
@@ -165,7 +165,7 @@ impl Messages {
         let of_queue = self.messages.iter().filter(|(_, message)| message.queue == number);
         let (mut waiting, mut held, mut bytes, mut storing, mut dead_bytes) = (0, 0, 0, 0, 0);
         for priority in queue.backlog.priorities_with_cold() {
-            let line = queue.backlog.line(priority);
+            let line = queue.backlog.level(priority);
             waiting += line.cold().count() as u32;
             bytes += line.cold().map(Cold::bytes).sum::<u64>();
             // Those that ended on their way are still awaited.

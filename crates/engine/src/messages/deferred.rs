@@ -1,5 +1,5 @@
-//! Work that may be too much for one input: requests without a caller, and those that a drain gives back. Done by portions
-//! with a pause after each, so that other inputs are handled in between.
+//! Deferred work: long work in portions. Ending the requests of a lost caller is an example; after each portion there
+//! is a pause for other inputs.
 
 use std::collections::VecDeque;
 
@@ -23,11 +23,11 @@ pub(super) struct DeferredWork {
 pub(super) struct DeferredStep {
     pub(super) index: u32,
     pub(super) serial: u64,
-    pub(super) what: What,
+    pub(super) what: DeferredAction,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum DeferredAction {
     /// Its caller is gone: it ends, and no worker gets it before.
     End,
     /// The broker drains: it goes back to its caller.
@@ -47,7 +47,7 @@ impl DeferredWork {
     pub(super) fn ends(&self) -> impl Iterator<Item = (u32, u64)> {
         self.list
             .iter()
-            .filter(|deferred_step| matches!(deferred_step.what, What::End))
+            .filter(|deferred_step| matches!(deferred_step.what, DeferredAction::End))
             .map(|deferred_step| (deferred_step.index, deferred_step.serial))
     }
 
@@ -80,12 +80,12 @@ impl Messages {
         let waits = |message: &&Message| message.serial == serial && message.state == MessageStage::Waiting;
         let Some(&Message { attempts, origin, .. }) = self.messages.get(index).filter(waits) else { return };
         match what {
-            What::End => {
+            DeferredAction::End => {
                 self.unplace(index);
                 self.finish(index, MessageEnd::Otherwise);
             }
             // Not if the maintenance is over meanwhile: what waits goes on.
-            What::TurnAway if self.drain.is_some() => {
+            DeferredAction::TurnAway if self.drain.is_some() => {
                 if let (Some(Drain::Running { returned, .. }), Some(_)) = (&mut self.drain, origin) {
                     *returned += 1;
                 }
@@ -93,7 +93,7 @@ impl Messages {
                 // `closing` promises that nobody has begun with it, and its caller will start anew elsewhere.
                 self.end_without_reply(index, if attempts > 0 { Code::CutShort } else { Code::Closing }, out);
             }
-            What::TurnAway => {}
+            DeferredAction::TurnAway => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A message meets a slot: the head of the backlog goes to the worker whose turn it is.
+//! Dispatch: the head of the backlog goes to the worker whose turn it is.
 //!
 //! Three things never happen here: a message overtaking another of its priority, a worker getting more than its
 //! slots, a message going out after its deadline. A request that would come back after it does not go out either,
@@ -6,7 +6,7 @@
 
 use turno_proto::model::{ConnId, limits};
 
-use crate::effect::{CallerMessage, Deliver, Lent, NativeEffect, PeerEffect, Sink};
+use crate::effect::{BorrowedPayload, CallerMessage, Deliver, NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
@@ -15,7 +15,7 @@ use crate::messages::workers::peer::Worker;
 
 /// A consequence that is still to be handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(super) enum DispatchStep {
     /// A worker that may have room.
     Worker(ConnId),
     /// A queue that may have something to hand out.
@@ -28,9 +28,9 @@ impl Messages {
     pub(crate) fn work_off_agenda(&mut self, out: &mut impl Sink) {
         while let Some(item) = self.agenda.pop_front() {
             match item {
-                Item::Worker(worker) => self.feed(worker, out),
-                Item::Queue(queue) => self.dispatch(queue, out),
-                Item::Freed(queue) => self.freed(queue, out),
+                DispatchStep::Worker(worker) => self.feed(worker, out),
+                DispatchStep::Queue(queue) => self.dispatch(queue, out),
+                DispatchStep::Freed(queue) => self.freed(queue, out),
             }
         }
     }
@@ -45,7 +45,7 @@ impl Messages {
         self.loads.look_at_short();
         if self.stats.ready > 0 {
             let waiting = self.queues.after(None).filter(|(_, queue)| !queue.backlog.is_empty());
-            self.agenda.extend(waiting.map(|(number, _)| Item::Queue(number)));
+            self.agenda.extend(waiting.map(|(number, _)| DispatchStep::Queue(number)));
         }
         true
     }
@@ -91,7 +91,7 @@ impl Messages {
         self.stats.ready += 1;
         self.note_waiting(queue);
         self.arm_deadline(index);
-        self.agenda.push_back(Item::Queue(queue));
+        self.agenda.push_back(DispatchStep::Queue(queue));
     }
 
     /// Takes a waiting message out of its backlog.
@@ -104,7 +104,7 @@ impl Messages {
         self.note_waiting(number);
         if was_head {
             self.release_reservation(number);
-            self.agenda.push_back(Item::Queue(number));
+            self.agenda.push_back(DispatchStep::Queue(number));
         }
     }
 
@@ -154,7 +154,7 @@ impl Messages {
             self.release_reservation(number);
             if cost > 1 {
                 // Messages behind a costly head may fit where that did not.
-                self.agenda.push_back(Item::Queue(number));
+                self.agenda.push_back(DispatchStep::Queue(number));
             }
             return true;
         }
@@ -181,7 +181,7 @@ impl Messages {
         self.release_reservation(number);
         if cost > 1 {
             // Messages behind it may fit where it did not, and not only at the worker that is being fed.
-            self.agenda.push_back(Item::Queue(number));
+            self.agenda.push_back(DispatchStep::Queue(number));
         }
         true
     }
@@ -303,7 +303,7 @@ impl Messages {
             deadline_ms: left_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
             wants_reply: message.wants == Wants::Reply,
             token: self.queues.at(message.queue).token(),
-            payload: Lent { headers: message.flags.has(Flags::HEADERS), bytes: &message.bytes },
+            payload: BorrowedPayload { headers: message.flags.has(Flags::HEADERS), bytes: &message.bytes },
         });
         if message.wants == Wants::Nothing {
             self.written(index, out);
@@ -357,8 +357,8 @@ impl Messages {
         let Some(worker) = self.queues.at_mut(number).reserved.take() else { return };
         self.peers.worker_mut(worker).reserved_for = None;
         self.show_room(worker);
-        self.agenda.push_back(Item::Worker(worker));
+        self.agenda.push_back(DispatchStep::Worker(worker));
         // While one worker is kept for a head, it goes to no other: perhaps another can have it now.
-        self.agenda.push_back(Item::Queue(number));
+        self.agenda.push_back(DispatchStep::Queue(number));
     }
 }

@@ -1,12 +1,12 @@
-//! Ending in order: everyone is told, what waits is given back, what runs may finish until the deadline. And the same
-//! without the end, for maintenance: until somebody says that work is welcome again.
+//! Drain and maintenance: waiting requests are given back, running work may finish until a deadline. Maintenance ends
+//! by a command, a drain with the broker.
 
 use turno_proto::model::{Closing, ClosingReason, Code, Mono};
 
 use crate::effect::{CallerMessage, Drained, HostEffect, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::deferred::{DeferredStep, What};
-use crate::messages::dispatch::Item;
+use crate::messages::deferred::{DeferredAction, DeferredStep};
+use crate::messages::dispatch::DispatchStep;
 use crate::messages::table::message::{MessageStage, Origin, Wants};
 
 /// The broker takes and hands out nothing.
@@ -66,7 +66,7 @@ impl Messages {
         for number in waiting.map(|(number, _)| number).collect::<Vec<u32>>() {
             // It may be short of messages at hand: none were loaded meanwhile.
             self.note_waiting(number);
-            self.agenda.push_back(Item::Queue(number));
+            self.agenda.push_back(DispatchStep::Queue(number));
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Messages {
         }
         for (index, message) in self.messages.iter() {
             if message.state == MessageStage::Waiting && message.wants != Wants::Settling {
-                self.deferred.push(DeferredStep { index, serial: message.serial, what: What::TurnAway });
+                self.deferred.push(DeferredStep { index, serial: message.serial, what: DeferredAction::TurnAway });
             }
         }
         self.do_portion(out);

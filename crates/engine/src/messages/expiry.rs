@@ -1,10 +1,10 @@
-//! Time runs out: deadlines of messages, leases of deliveries, grace of what was told to stop.
+//! Expiry: deadlines of messages, leases of deliveries, grace times of cancelled work.
 
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use crate::effect::{PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::retry::Cause;
+use crate::messages::retry::AttemptFailure;
 use crate::messages::table::message::{MessageEnd, MessageStage, Wants};
 
 impl Messages {
@@ -40,7 +40,7 @@ impl Messages {
                     let delivery = self.delivery_of(index);
                     out.peer(PeerEffect::Stop { conn: worker, delivery, reason: Code::LeaseExpired });
                     self.expired_at(worker, index, Code::LeaseExpired, out);
-                    self.attempt_over(index, Cause::LeaseExpired, out);
+                    self.attempt_over(index, AttemptFailure::LeaseExpired, out);
                 }
             }
             MessageStage::Stopping { .. } => self.finish(index, MessageEnd::Otherwise),

@@ -1,4 +1,4 @@
-//! Why a message is where it is: anything that waits can say what it waits for.
+//! Explanations: the reason why a message waits.
 
 use turno_proto::model::view::{Because, Explanation, MessageState, MessageView, Reason};
 use turno_proto::model::{ConnId, MessageId, Seconds, WorkerId};
@@ -7,7 +7,7 @@ use crate::messages::Messages;
 use crate::messages::links::{FarWorkers, LinkCounts};
 use crate::messages::table::chain::Lane;
 use crate::messages::table::message::{Message, MessageStage};
-use crate::messages::worker_lost::Trust;
+use crate::messages::worker_lost::WorkerTrust;
 
 impl Messages {
     /// Messages that go before it are counted no further than `ahead_max`: a long backlog is not walked to its end.
@@ -84,7 +84,7 @@ impl Messages {
         let (mut workers, mut used, mut largest, mut probing, mut not_reading) = (0, 0, 0, 0, 0);
         for worker in sizes {
             workers += 1;
-            probing += u64::from(worker.standings.is_probing(message.queue) || worker.trust != Trust::Full);
+            probing += u64::from(worker.standings.is_probing(message.queue) || worker.trust != WorkerTrust::Full);
             not_reading += u64::from(worker.must_read);
             used += u64::from(worker.used());
             largest = largest.max(worker.slots.as_count());

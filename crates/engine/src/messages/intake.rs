@@ -1,4 +1,4 @@
-//! The door: what is let in, and what is refused before it can cost anything.
+//! Admission of messages: accepted, or refused before they cost anything.
 
 use turno_proto::model::{Code, ConnId, Cost, Durability, Mono, Outgoing, QueueName, limits};
 

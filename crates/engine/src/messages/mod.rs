@@ -1,5 +1,5 @@
-//! Messages: requests, sends and broadcasts, from the moment they are let in until they end. With them the queues they wait in,
-//! the workers they go to, the links they cross and what is stored of them.
+//! Messages: requests, sends and broadcasts, from their admission to their end. Queues, workers, links and stored
+//! records of messages are here too.
 //!
 //! This is a machine: nobody outside of this folder sees its fields. The engine tells it what connections say, lends parts of it
 //! to other machines for one call, and does what follows for those.
@@ -33,7 +33,7 @@ use turno_proto::model::{ConnId, Delivery, MessageId, Mono, Payload, QueueName, 
 use self::broadcast::BroadcastTally;
 use self::deferred::DeferredWork;
 use self::disk::durable::Durable;
-use self::dispatch::Item;
+use self::dispatch::DispatchStep;
 use self::drain::Drain;
 use self::links::Links;
 use self::queues::cold::Loads;
@@ -83,7 +83,7 @@ pub(crate) struct Messages {
     deferred: DeferredWork,
     /// Consequences of the input that are still to be handled. Done at the end of each input, one by one, so that
     /// no chain of consequences can grow the stack.
-    agenda: VecDeque<Item>,
+    agenda: VecDeque<DispatchStep>,
     /// Job workers whose room changed, because their native connection has more or less.
     job_workers: Vec<ConnId>,
     /// When the checker looks at every backlog again (S0.30).

@@ -1,4 +1,4 @@
-//! An attempt failed: another one, or the end (S2.33 to S2.37).
+//! Failed attempts: another attempt, or the end (S2.33 to S2.37).
 
 use bytes::Bytes;
 use turno_proto::model::{Code, Payload, limits};
@@ -9,7 +9,7 @@ use crate::messages::table::message::{Flags, MessageEnd, MessageStage, Wants};
 
 /// Why an attempt is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum AttemptFailure {
     /// The worker said so. `permanent`: another attempt would do no better.
     Failed { payload: Payload, permanent: bool },
     /// The worker's connection ended.
@@ -20,7 +20,7 @@ pub(super) enum Cause {
     LeaseExpired,
 }
 
-impl Cause {
+impl AttemptFailure {
     const fn code(&self) -> Code {
         match self {
             Self::Failed { .. } => Code::Failed,
@@ -43,7 +43,7 @@ impl Cause {
 
 impl Messages {
     /// The holder is done with the message without having done what it wants.
-    pub(super) fn attempt_over(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
+    pub(super) fn attempt_over(&mut self, index: u32, cause: AttemptFailure, out: &mut impl Sink) {
         let message = &self.messages[index];
         let queue = message.queue;
         if matches!(message.state, MessageStage::Stopping { .. }) {
@@ -59,10 +59,10 @@ impl Messages {
         if self.messages[index].flags.has(Flags::FORWARDED) {
             return self.foreign_attempt_over(index, cause, out);
         }
-        if cause == Cause::NotPinned && self.may_wait_uncounted(index) {
+        if cause == AttemptFailure::NotPinned && self.may_wait_uncounted(index) {
             return self.wait_uncounted(index);
         }
-        if matches!(cause, Cause::Failed { .. }) {
+        if matches!(cause, AttemptFailure::Failed { .. }) {
             self.losses.forget(index);
         }
         if self.may_try_again(index, &cause) {
@@ -141,21 +141,21 @@ impl Messages {
         message.wants == Wants::Settling && !message.past_deadline(self.now)
     }
 
-    fn may_try_again(&self, index: u32, cause: &Cause) -> bool {
+    fn may_try_again(&self, index: u32, cause: &AttemptFailure) -> bool {
         let message = &self.messages[index];
         let wanted = match message.wants {
             Wants::Reply => message.origin.is_some() && !message.is_streamed(),
             Wants::Settling => true,
             Wants::Nothing => false,
         };
-        let permanent = matches!(cause, Cause::Failed { permanent: true, .. });
+        let permanent = matches!(cause, AttemptFailure::Failed { permanent: true, .. });
         // A drain hands nothing out, and `closing` would promise that nobody has begun with it: this was its last.
         let over = self.drain.is_some() && message.wants == Wants::Reply;
         wanted && !over && !permanent && message.attempts < message.attempts_max() && !message.past_deadline(self.now)
     }
 
     /// The message becomes a dead letter of its queue.
-    fn bury(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
+    fn bury(&mut self, index: u32, cause: AttemptFailure, out: &mut impl Sink) {
         self.release(index);
         self.disarm(index);
         let number = self.messages[index].queue;
@@ -174,7 +174,7 @@ impl Messages {
 }
 
 /// The text of the last failure that a dead letter keeps, cut to a limit.
-fn last_words(cause: Cause) -> Payload {
+fn last_words(cause: AttemptFailure) -> Payload {
     let code = cause.code();
     let (_, body) = cause.into_payload().split();
     match code {

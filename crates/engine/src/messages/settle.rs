@@ -1,4 +1,5 @@
-//! Messages of workers about their deliveries. The right to settle belongs to the worker that holds it, once.
+//! Settlement of deliveries by the workers that hold them. The right to settle belongs to the worker that holds it,
+//! once.
 
 use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, Payload};
@@ -7,14 +8,14 @@ use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::input::WorkerMessage;
 use crate::messages::Messages;
 use crate::messages::broadcast::is_kept;
-use crate::messages::retry::Cause;
+use crate::messages::retry::AttemptFailure;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::Lane;
 use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Wants};
-use crate::messages::worker_lost::Trust;
+use crate::messages::worker_lost::WorkerTrust;
 
 /// A delivery that is its holder's to settle.
-enum Claim {
+enum HeldDelivery {
     /// Somebody waits for the outcome, or the message lives on with it.
     Live(u32),
     /// Its message is over; only the slots are left to give back.
@@ -114,14 +115,14 @@ impl Messages {
         }
         let record = self.peers.worker_mut(conn);
         record.failed += 1;
-        if record.trust != Trust::Full {
+        if record.trust != WorkerTrust::Full {
             self.end_trial(conn);
         }
         if !self.peers.worker_mut(conn).standings.is_empty() {
             self.clear_standing(conn, index);
         }
         self.count_settled(index, |counters| &mut counters.failed);
-        self.attempt_over(index, Cause::Failed { payload, permanent }, out);
+        self.attempt_over(index, AttemptFailure::Failed { payload, permanent }, out);
     }
 
     /// PROGRESS goes to the caller as it is.
@@ -145,8 +146,8 @@ impl Messages {
     /// settling frame for a message that is over gives the slots back and nothing else.
     fn claim(&mut self, conn: ConnId, delivery: Delivery, settles: bool) -> Option<u32> {
         match self.held_by(conn, delivery) {
-            Some(Claim::Live(index)) => Some(index),
-            Some(Claim::Stopping(index)) => {
+            Some(HeldDelivery::Live(index)) => Some(index),
+            Some(HeldDelivery::Stopping(index)) => {
                 if settles {
                     self.stats.counters.late += 1;
                     self.finish(index, MessageEnd::Settled);
@@ -163,13 +164,13 @@ impl Messages {
         }
     }
 
-    fn held_by(&self, conn: ConnId, delivery: Delivery) -> Option<Claim> {
+    fn held_by(&self, conn: ConnId, delivery: Delivery) -> Option<HeldDelivery> {
         let message = self.messages.get(delivery.index).filter(|message| message.stamp == delivery.stamp)?;
         let (holder, claim) = match message.state {
             MessageStage::Held { worker, .. } | MessageStage::Asked { worker, .. } => {
-                (worker, Claim::Live(delivery.index))
+                (worker, HeldDelivery::Live(delivery.index))
             }
-            MessageStage::Stopping { worker } => (worker, Claim::Stopping(delivery.index)),
+            MessageStage::Stopping { worker } => (worker, HeldDelivery::Stopping(delivery.index)),
             MessageStage::Waiting | MessageStage::Broadcast | MessageStage::Storing { .. } | MessageStage::Dead => {
                 return None;
             }
@@ -180,7 +181,7 @@ impl Messages {
     fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         let record = self.peers.worker_mut(conn);
         record.settled += 1;
-        let (on_trial, has_standings) = (record.trust != Trust::Full, !record.standings.is_empty());
+        let (on_trial, has_standings) = (record.trust != WorkerTrust::Full, !record.standings.is_empty());
         if on_trial {
             self.end_trial(conn);
         }

@@ -1,4 +1,4 @@
-//! Counting: what there is now, and what happened so far.
+//! Statistics: current totals and counters.
 
 use turno_proto::model::limits;
 use turno_proto::model::view::Counters;

@@ -1,4 +1,4 @@
-//! Sends whose worker is lost: which losses count as an attempt, and how such a send is tried again.
+//! Sends whose worker is lost: which losses count as an attempt, and when such a send is tried again.
 //!
 //! A lost connection says little about a message: the worker may have died of another delivery, or of itself before it
 //! looked at any. So a loss counts as an attempt only where it can be pinned on one send:
@@ -22,7 +22,7 @@ use turno_proto::model::{ConnId, Mono, limits};
 
 use crate::effect::{HostEffect, Report, Sink};
 use crate::messages::Messages;
-use crate::messages::retry::Cause;
+use crate::messages::retry::AttemptFailure;
 use crate::messages::table::chain::Lane;
 use crate::messages::table::message::{Flags, MessageStage, Wants};
 use crate::messages::workers::peer::Peer;
@@ -40,7 +40,7 @@ struct Suspect {
 
 /// How much a worker is trusted with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum WorkerTrust {
     /// All its slots.
     #[default]
     Full,
@@ -138,31 +138,35 @@ impl Messages {
     }
 
     /// Whether the loss of its worker counts as an attempt of that message.
-    fn judge(&mut self, index: u32, loss: Loss) -> Cause {
+    fn judge(&mut self, index: u32, loss: Loss) -> AttemptFailure {
         let message = &self.messages[index];
-        let MessageStage::Held { age_ms, .. } = message.state else { return Cause::WorkerLost };
+        let MessageStage::Held { age_ms, .. } = message.state else { return AttemptFailure::WorkerLost };
         if message.wants != Wants::Settling {
-            return Cause::WorkerLost;
+            return AttemptFailure::WorkerLost;
         }
         if loss.is_link {
-            return Cause::NotPinned;
+            return AttemptFailure::NotPinned;
         }
         if loss.several {
             self.strike(index);
-            return Cause::NotPinned;
+            return AttemptFailure::NotPinned;
         }
         let held_ms = self.now.millis_since(message.born.plus_millis(u64::from(age_ms)));
         if loss.unread && held_ms < limits::UNREAD_MS {
-            return Cause::NotPinned;
+            return AttemptFailure::NotPinned;
         }
         // Its owner counts, and what came over a link waits nowhere here.
         if loss.has_settled || message.flags.has(Flags::FORWARDED) {
-            return Cause::WorkerLost;
+            return AttemptFailure::WorkerLost;
         }
         let suspect = self.losses.suspects.entry(index).or_default();
         suspect.steps_aside = suspect.lost_alone > 0;
         suspect.lost_alone = suspect.lost_alone.saturating_add(1);
-        if suspect.lost_alone > limits::LOST_ALONE_FREE { Cause::WorkerLost } else { Cause::NotPinned }
+        if suspect.lost_alone > limits::LOST_ALONE_FREE {
+            AttemptFailure::WorkerLost
+        } else {
+            AttemptFailure::NotPinned
+        }
     }
 
     /// A loss took the send together with others.
@@ -212,11 +216,11 @@ impl Messages {
             return;
         }
         if until > now {
-            worker.trust = Trust::Paused;
+            worker.trust = WorkerTrust::Paused;
             let at = self.losses.trials.get(&conn).map_or(until, |at| until.max(*at));
             self.losses.trials.insert(conn, at);
-        } else if worker.trust == Trust::Full {
-            worker.trust = Trust::OneAtATime;
+        } else if worker.trust == WorkerTrust::Full {
+            worker.trust = WorkerTrust::OneAtATime;
             self.losses.trials.insert(conn, now.plus_millis(limits::TRIAL_MS));
         }
         self.show_room(conn);
@@ -226,7 +230,7 @@ impl Messages {
     #[cold]
     pub(super) fn end_trial(&mut self, conn: ConnId) {
         self.losses.trials.remove(&conn);
-        self.peers.worker_mut(conn).trust = Trust::Full;
+        self.peers.worker_mut(conn).trust = WorkerTrust::Full;
     }
 
     /// Pauses end, and trials of workers that lived long enough.
@@ -238,8 +242,8 @@ impl Messages {
         let due: Vec<ConnId> = self.losses.trials.iter().filter(|(_, at)| **at <= now).map(|(conn, _)| *conn).collect();
         for conn in due {
             let worker = self.peers.worker_mut(conn);
-            if worker.trust == Trust::Paused {
-                worker.trust = Trust::OneAtATime;
+            if worker.trust == WorkerTrust::Paused {
+                worker.trust = WorkerTrust::OneAtATime;
                 self.losses.trials.insert(conn, now.plus_millis(limits::TRIAL_MS));
             } else {
                 self.end_trial(conn);
@@ -267,7 +271,7 @@ impl Messages {
             assert!(message.wants == Wants::Settling, "only sends are under suspicion");
             assert!(message.state != MessageStage::Dead, "a dead letter is judged already");
         }
-        let on_trial = |peer: &&Peer| peer.worker.as_deref().is_some_and(|worker| worker.trust != Trust::Full);
+        let on_trial = |peer: &&Peer| peer.worker.as_deref().is_some_and(|worker| worker.trust != WorkerTrust::Full);
         let on_trial = self.peers.iter().filter(on_trial).map(|peer| peer.id);
         assert!(on_trial.eq(self.losses.trials.keys().copied()), "each trial has its worker, and its end");
         for worker in self.peers.iter().filter_map(|peer| peer.worker.as_deref()) {

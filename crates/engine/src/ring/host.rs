@@ -1,11 +1,11 @@
-//! The node inside the engine, with what it wants done.
+//! The ring node inside the engine, and its requests to the engine.
 
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::ring::{Origin, RingState};
 use turno_proto::model::topic::EventRef;
 use turno_proto::model::{ConnId, Mono, Seconds};
 
-use super::node::{Passed, RingNode};
+use super::node::{PassedPublication, RingNode};
 use super::{PublicationRef, RingEffect, RingInput, RingSettings};
 use crate::settings::Settings;
 
@@ -17,7 +17,7 @@ pub(crate) struct Relink {
 
 /// The broker's place in a ring.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct RingHost {
     node: RingNode,
     /// A buffer for effects of the node; kept for its capacity only.
     effects: Vec<RingEffect>,
@@ -25,7 +25,7 @@ pub(crate) struct Host {
     linked: Option<String>,
 }
 
-impl Host {
+impl RingHost {
     pub(crate) fn new(settings: RingSettings, now: Mono) -> Self {
         Self { node: RingNode::new(settings, now), effects: Vec::new(), linked: None }
     }
@@ -65,7 +65,12 @@ impl Host {
     }
 
     /// A publication came. Where it lies, it is lent.
-    pub(crate) fn pass<'p>(&mut self, now: Mono, conn: ConnId, publication: PublicationRef<'p>) -> Passed<'p> {
+    pub(crate) fn pass<'p>(
+        &mut self,
+        now: Mono,
+        conn: ConnId,
+        publication: PublicationRef<'p>,
+    ) -> PassedPublication<'p> {
         self.node.pass(now, conn, publication, &mut self.effects)
     }
 

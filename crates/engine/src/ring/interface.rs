@@ -49,7 +49,7 @@ pub struct RingTimers {
     pub retry_ms: u64,
     /// How long a lost predecessor may take to come back (S3.18).
     pub wait_ms: u64,
-    /// How long the one who sent to the fallen may take after it was called; then everyone with nobody to send to is.
+    /// Time limit for the predecessor of a lost member after a call; then every member without a next one is called.
     pub gap_ms: u64,
     /// Without a predecessor for so long: it joins again (S3.20).
     pub rejoin_ms: u64,
@@ -251,7 +251,7 @@ pub enum RingNews {
         /// Those that are not there any more.
         went: Vec<Sid>,
     },
-    /// The circle closed around a member that had fallen.
+    /// The circle closed around a lost member.
     Healed {
         /// The neighbour in its place.
         next: Sid,

@@ -1,4 +1,4 @@
-//! Receivers whose filters end at a node of the tree, and how: mostly one or two, sometimes very many.
+//! Receivers whose filters end at a node of the tree.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -28,7 +28,7 @@ const HERE: u32 = 1 << NUMBER_BITS;
 const STAR: u32 = 2 << NUMBER_BITS;
 const REST: u32 = 3 << NUMBER_BITS;
 const DOT: u32 = 4 << NUMBER_BITS;
-/// Not a receiver, but a crowd of them.
+/// Not a receiver, but an entry of the table of large lists.
 const CROWD: u32 = 5 << NUMBER_BITS;
 
 /// The marks that match a topic which has so many segments after the node. They are next to each other.
@@ -66,13 +66,13 @@ impl Mark {
     }
 }
 
-/// All of one node: none, one or two, or a crowd that is elsewhere.
+/// The receivers of one node: none, one or two, or a list in another table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ends([Mark; 2]);
 
 /// The marks of nodes that have more than two.
 #[derive(Debug, Default)]
-pub(super) struct Crowds {
+pub(super) struct LargeEnds {
     all: Vec<BTreeSet<u32>>,
     numbers: NumberPool,
 }
@@ -84,7 +84,7 @@ impl Ends {
     }
 
     /// True unless it was there already.
-    pub(super) fn insert(&mut self, end: FilterEnd, receiver: u32, crowds: &mut Crowds) -> bool {
+    pub(super) fn insert(&mut self, end: FilterEnd, receiver: u32, crowds: &mut LargeEnds) -> bool {
         let mark = Mark::new(end, receiver);
         if let Some(crowd) = self.0[0].crowd() {
             return crowds.all[crowd].insert(mark.0);
@@ -101,7 +101,7 @@ impl Ends {
     }
 
     /// True if it was there.
-    pub(super) fn remove(&mut self, end: FilterEnd, receiver: u32, crowds: &mut Crowds) -> bool {
+    pub(super) fn remove(&mut self, end: FilterEnd, receiver: u32, crowds: &mut LargeEnds) -> bool {
         let mark = Mark::new(end, receiver);
         if let Some(crowd) = self.0[0].crowd() {
             let removed = crowds.all[crowd].remove(&mark.0);
@@ -120,7 +120,7 @@ impl Ends {
 
     /// Tells whose filters match a topic that has so many segments after the node; the others cost nothing.
     #[inline]
-    pub(super) fn tell(self, left: usize, crowds: &Crowds, tell: &mut impl FnMut(u32)) {
+    pub(super) fn tell(self, left: usize, crowds: &LargeEnds, tell: &mut impl FnMut(u32)) {
         if self.is_empty() {
             return;
         }
@@ -136,7 +136,7 @@ impl Ends {
     }
 }
 
-impl Crowds {
+impl LargeEnds {
     fn add(&mut self, marks: [Mark; 3]) -> Mark {
         let number = self.numbers.take();
         let crowd = number as usize;
@@ -147,7 +147,7 @@ impl Crowds {
         Mark(CROWD | number)
     }
 
-    /// Two are no crowd.
+    /// Two receivers need no list.
     fn disperse(&mut self, crowd: usize) -> Option<[Mark; 2]> {
         let marks = &self.all[crowd];
         let two = match (marks.first(), marks.last()) {
@@ -174,7 +174,7 @@ mod tests {
         prop_oneof![Just(FilterEnd::Here), Just(FilterEnd::Star), Just(FilterEnd::Rest), Just(FilterEnd::Dot)]
     }
 
-    fn told(ends: Ends, left: usize, crowds: &Crowds) -> Vec<u32> {
+    fn told(ends: Ends, left: usize, crowds: &LargeEnds) -> Vec<u32> {
         let mut told = Vec::new();
         ends.tell(left, crowds, &mut |receiver| told.push(receiver));
         told.sort_unstable();
@@ -190,10 +190,10 @@ mod tests {
     }
 
     proptest! {
-        /// As a list of all of them, in the same table as others' crowds.
+        /// The list of all of them, in the table of large lists.
         #[test]
         fn ends_come_and_go(steps in proptest::collection::vec((any::<bool>(), any::<bool>(), end(), 0u32..4), 1..60)) {
-            let mut crowds = Crowds::default();
+            let mut crowds = LargeEnds::default();
             let (mut ends, mut plain) = ([Ends::default(); 2], [const { Vec::new() }; 2]);
             for (at, add, end, receiver) in steps {
                 let receiver = if receiver == 3 { HERE - 1 } else { receiver };

@@ -1,5 +1,5 @@
-//! Subscribers that fetch: known by an id, they need no connection. What is for them waits here, up to a limit; then the
-//! oldest goes, and is counted.
+//! Named subscribers, which fetch their events. What is for them waits here, up to a limit; then the oldest goes, and
+//! is counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use turno_proto::model::limits::{
 use turno_proto::model::topic::Event;
 use turno_proto::model::{Code, Filter};
 
-use super::{Receiver, Topics, Who};
+use super::{Receiver, ReceiverId, Topics};
 
 /// Events that wait for one subscriber.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Topics {
             None => {
                 let id: Arc<str> = id.into();
                 let fetcher = Fetcher { id: Arc::clone(&id), waiting: VecDeque::new(), bytes: 0, missed: 0 };
-                let number = self.add(Receiver::new(Who::Fetcher(fetcher)));
+                let number = self.add(Receiver::new(ReceiverId::Fetcher(fetcher)));
                 self.by_id.insert(id, number);
                 (number, true)
             }
@@ -89,7 +89,7 @@ impl Topics {
     /// It is gone, with all that waits for it.
     pub(super) fn destroy(&mut self, id: &str) -> Result<(), Code> {
         let number = self.by_id.remove(id).ok_or(Code::NotFound)?;
-        if let Who::Fetcher(fetcher) = self.remove(number).who {
+        if let ReceiverId::Fetcher(fetcher) = self.remove(number).who {
             self.fetch_bytes -= fetcher.bytes;
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Topics {
         let bytes = bytes_of(event);
         let all = self.fetch_bytes;
         let receiver = self.at(number);
-        let Who::Fetcher(fetcher) = &mut receiver.who else { return };
+        let ReceiverId::Fetcher(fetcher) = &mut receiver.who else { return };
         let before = fetcher.bytes;
         let full = |fetcher: &Fetcher| {
             fetcher.waiting.len() >= FETCHER_EVENTS_MAX
@@ -129,7 +129,7 @@ impl Topics {
     /// Takes the events that wait for it, the oldest first.
     pub(super) fn fetch(&mut self, id: &str, limit: u32) -> Result<Fetched, Code> {
         let number = *self.by_id.get(id).ok_or(Code::NotFound)?;
-        let Who::Fetcher(fetcher) = &mut self.at(number).who else { return Err(Code::NotFound) };
+        let ReceiverId::Fetcher(fetcher) = &mut self.at(number).who else { return Err(Code::NotFound) };
         let mut events: Vec<Arc<Event>> = Vec::new();
         let mut bytes = 0;
         while events.len() < limit.clamp(1, PAGE_MAX) as usize

@@ -1,10 +1,10 @@
-//! All filters, each where those that match a topic are found.
+//! All filters, indexed by the topics that they match.
 
 use turno_proto::model::{Filter, Topic};
 
 use super::ends::FilterEnd;
 use super::seeded::Seeded;
-use super::trie::{Path, Trie};
+use super::trie::{FilterPath, Trie};
 
 /// All filters: finds those that match a topic.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub(super) struct Filters {
 }
 
 /// The way of a filter through the tree. `None`: no topic matches it.
-fn path(filter: &Filter) -> Option<Path<'_>> {
-    let path = |segments, beginning, end| Path { segments, beginning, end };
+fn path(filter: &Filter) -> Option<FilterPath<'_>> {
+    let path = |segments, beginning, end| FilterPath { segments, beginning, end };
     match filter {
         Filter::Pattern(pattern) => {
             let (before, last) =

@@ -7,10 +7,10 @@ mod nodes;
 mod numbers;
 mod recent;
 mod seeded;
+mod segments;
 mod shapes;
 mod trie;
 mod view;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(crate) struct Topics {
 /// Somebody with filters.
 #[derive(Debug)]
 struct Receiver {
-    who: Who,
+    who: ReceiverId,
     filters: BTreeSet<Filter>,
     shapes: ShapeCounts<Shape>,
     or_close: bool,
@@ -79,13 +79,13 @@ struct Receiver {
 }
 
 #[derive(Debug)]
-enum Who {
+enum ReceiverId {
     Conn(ConnId),
     Fetcher(Fetcher),
 }
 
 impl Receiver {
-    const fn new(who: Who) -> Self {
+    const fn new(who: ReceiverId) -> Self {
         Self {
             who,
             filters: BTreeSet::new(),
@@ -105,7 +105,7 @@ impl Topics {
         let number = match self.by_conn.get(&conn) {
             Some(number) => *number,
             None => {
-                let number = self.add(Receiver::new(Who::Conn(conn)));
+                let number = self.add(Receiver::new(ReceiverId::Conn(conn)));
                 self.by_conn.insert(conn, number);
                 number
             }
@@ -145,8 +145,8 @@ impl Topics {
             let receiver = self.at(number);
             receiver.events += 1;
             match receiver.who {
-                Who::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
-                Who::Fetcher(_) => {
+                ReceiverId::Conn(conn) => listeners.push(Listener { conn, or_close: receiver.or_close }),
+                ReceiverId::Fetcher(_) => {
                     self.put_aside(number, shared.get_or_insert_with(|| Arc::new(event.to_event())));
                 }
             }
@@ -328,7 +328,7 @@ impl Topics {
     }
 }
 
-impl Who {
+impl ReceiverId {
     const fn fetcher(&self) -> Option<&Fetcher> {
         match self {
             Self::Conn(_) => None,
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn segments_of_all_filters_are_limited() {
         let mut topics = Topics::new(7);
-        let number = topics.add(Receiver::new(Who::Conn(ConnId { index: 1, generation: 1 })));
+        let number = topics.add(Receiver::new(ReceiverId::Conn(ConnId { index: 1, generation: 1 })));
         topics.filters.pretend_segments(SUBSCRIPTION_SEGMENTS_MAX - 4);
         let mut listen = |text: &str| topics.listen(number, &text.parse().unwrap());
         assert_eq!(listen("a.b.c.d.e"), Err(Code::TooManySubscriptions));

@@ -1,4 +1,4 @@
-//! The nodes of the tree, each at a place of a table that its path decides.
+//! The nodes of the filter tree, in a table indexed by their path.
 //!
 //! Where a node is follows from the hashes of the segments that lead to it, and from nothing that is in memory. So a walk
 //! knows where it looks next before it has seen where it is, and the waits for memory overlap. What it then finds is
@@ -6,14 +6,14 @@
 
 use super::ends::Ends;
 use super::numbers::NumberPool;
-use super::words::{SHORT_MAX, Word};
+use super::segments::{SHORT_MAX, SegmentId};
 
 /// One of very many: all that a walk looks at, in half a line of a processor's cache.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 pub(super) struct TrieNode {
     /// The segment that leads to it; `*` for any.
-    word: Word,
+    word: SegmentId,
     /// The filters that end here.
     pub(super) ends: Ends,
     /// The number of the node it comes after.
@@ -158,7 +158,7 @@ impl Nodes {
     pub(super) fn new() -> Self {
         let shards = Box::new(std::array::from_fn(|_| Shard { places: vacant(PLACES_MIN), taken: 0 }));
         let mut nodes = Self { shards, taken: 0, numbers: NumberPool::default() };
-        nodes.insert(Key::ROOT, 0, Word::default());
+        nodes.insert(Key::ROOT, 0, SegmentId::default());
         nodes
     }
 
@@ -173,13 +173,13 @@ impl Nodes {
 
     /// Where the node is that comes after that parent by that word.
     #[inline]
-    pub(super) fn find(&self, key: Key, parent: u32, word: Word) -> Option<NodePlace> {
+    pub(super) fn find(&self, key: Key, parent: u32, word: SegmentId) -> Option<NodePlace> {
         let shard = key.shard();
         Some(NodePlace { shard, at: self.shards[shard].find(key.home(), parent, word)? })
     }
 
     /// One that was not there. Others may be at other places after it.
-    pub(super) fn insert(&mut self, key: Key, parent: u32, word: Word) -> NodePlace {
+    pub(super) fn insert(&mut self, key: Key, parent: u32, word: SegmentId) -> NodePlace {
         self.taken += 1;
         let (home, number) = (key.home(), self.numbers.take() + 1);
         let node = TrieNode { word, ends: Ends::default(), parent, number, home, ways: 0 };
@@ -220,7 +220,7 @@ impl Shard {
     }
 
     #[inline]
-    fn find(&self, home: u32, parent: u32, word: Word) -> Option<usize> {
+    fn find(&self, home: u32, parent: u32, word: SegmentId) -> Option<usize> {
         let mut place = self.place(home);
         loop {
             let node = &self.places[place];
@@ -295,7 +295,7 @@ mod tests {
     use turno_proto::model::limits::SUBSCRIPTION_SEGMENTS_MAX;
 
     use super::super::seeded::Seeded;
-    use super::super::words::Words;
+    use super::super::segments::LongSegments;
     use super::*;
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
             let mut there = BTreeMap::new();
             // Many are at home in few places: the first of a table, its last and one between.
             let key = |number: u64| Key([0, u64::MAX >> SHARD_BITS, 1 << (63 - SHARD_BITS)][number as usize % 3]);
-            let mut words = Words::new(Seeded(7));
+            let mut words = LongSegments::new(Seeded(7));
             for (number, add) in steps {
                 let word = words.take(&number.to_le_bytes());
                 let found = nodes.find(key(number), 1, word).map(|place| nodes.at(place).number);

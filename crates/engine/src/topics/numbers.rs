@@ -1,4 +1,4 @@
-//! Small numbers for things that come and go.
+//! A pool of small numbers, which are used again.
 
 /// Gives out numbers from zero on, returned ones first.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Topics that were heard of lately: how often, and who listens to them.
+//! Recent topics, with their counts of events and subscribers.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Tables whose keys peers choose, and the hash that says where things are in them.
+//! A seeded hash for tables whose keys peers choose.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, DefaultHasher, Hasher as _};

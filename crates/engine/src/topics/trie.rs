@@ -1,20 +1,20 @@
-//! Filters in a tree of segments: what matches a topic is found by walking it, however many filters there are.
+//! The filter tree: filters by segment.
 //!
 //! A walk visits a node at most once, and only nodes that match the topic so far.
 
 use std::collections::BTreeMap;
 
-use super::ends::{Crowds, FilterEnd};
+use super::ends::{FilterEnd, LargeEnds};
 use super::nodes::{Key, Length, NodePlace, Nodes, ROOT, TrieNode};
 use super::seeded::Seeded;
-use super::words::{SHORT_MAX, Word, Words};
+use super::segments::{LongSegments, SHORT_MAX, SegmentId};
 
 /// A tree of filters.
 #[derive(Debug)]
 pub(super) struct Trie {
     nodes: Nodes,
-    words: Words,
-    crowds: Crowds,
+    words: LongSegments,
+    crowds: LargeEnds,
     /// How many beginnings of a length come after a node, by its number.
     beginnings: BTreeMap<(u32, Length), u32>,
     seed: Seeded,
@@ -26,7 +26,7 @@ pub(super) struct Trie {
 
 /// A filter as a way through the tree.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path<'a> {
+pub(super) struct FilterPath<'a> {
     /// Separated by dots; `None`: it begins with how it ends.
     pub(super) segments: Option<&'a str>,
     /// The beginning of the next segment. Empty: it may be any, or there is none.
@@ -36,7 +36,7 @@ pub(super) struct Path<'a> {
 
 /// One part of it.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct FilterPart<'a> {
     bytes: &'a [u8],
     is_whole: bool,
 }
@@ -45,14 +45,14 @@ struct Part<'a> {
 struct TrieStep<'a> {
     key: Key,
     parent: u32,
-    word: Word,
-    part: Part<'a>,
+    word: SegmentId,
+    part: FilterPart<'a>,
 }
 
 /// A segment of a topic. It is hashed once, however many nodes it is looked up from.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    word: Word,
+    word: SegmentId,
     hash: u64,
     /// Where it is in the topic.
     begin: u32,
@@ -60,27 +60,27 @@ struct Segment {
 }
 
 /// The state of a walk.
-struct Walk<'a> {
+struct TrieWalk<'a> {
     topic: &'a [u8],
     segments: &'a [Segment],
 }
 
-impl<'a> Path<'a> {
-    fn parts(&self) -> impl Iterator<Item = Part<'a>> + use<'a> {
+impl<'a> FilterPath<'a> {
+    fn parts(&self) -> impl Iterator<Item = FilterPart<'a>> + use<'a> {
         let segments = self.segments.into_iter().flat_map(|segments| segments.split('.'));
         let beginning = Some(self.beginning).filter(|beginning| !beginning.is_empty());
         segments
-            .map(|segment| Part { bytes: segment.as_bytes(), is_whole: true })
-            .chain(beginning.map(|bytes| Part { bytes, is_whole: false }))
+            .map(|segment| FilterPart { bytes: segment.as_bytes(), is_whole: true })
+            .chain(beginning.map(|bytes| FilterPart { bytes, is_whole: false }))
     }
 }
 
-impl Part<'_> {
-    fn word(self, words: &Words) -> Word {
+impl FilterPart<'_> {
+    fn word(self, words: &LongSegments) -> SegmentId {
         self.shaped(words.get(self.bytes))
     }
 
-    fn shaped(self, word: Word) -> Word {
+    fn shaped(self, word: SegmentId) -> SegmentId {
         if self.is_whole { word } else { word.beginning() }
     }
 }
@@ -89,17 +89,17 @@ impl Trie {
     pub(super) fn new(seed: Seeded) -> Self {
         Self {
             nodes: Nodes::new(),
-            words: Words::new(seed),
-            crowds: Crowds::default(),
+            words: LongSegments::new(seed),
+            crowds: LargeEnds::default(),
             beginnings: BTreeMap::new(),
             seed,
-            star: Word::STAR.hash(seed),
+            star: SegmentId::STAR.hash(seed),
             segments: Vec::new(),
         }
     }
 
     /// True unless it was there already.
-    pub(super) fn insert(&mut self, path: Path<'_>, receiver: u32) -> bool {
+    pub(super) fn insert(&mut self, path: FilterPath<'_>, receiver: u32) -> bool {
         let (mut at, mut key) = (ROOT, Key::ROOT);
         for part in path.parts() {
             let (parent, word) = (self.nodes.at(at).number, part.word(&self.words));
@@ -113,12 +113,12 @@ impl Trie {
     }
 
     /// A node that was not there.
-    fn add(&mut self, at: NodePlace, key: Key, part: Part<'_>) -> (NodePlace, Key) {
+    fn add(&mut self, at: NodePlace, key: Key, part: FilterPart<'_>) -> (NodePlace, Key) {
         let word = part.shaped(self.words.take(part.bytes));
         let key = key.then(word.hash(self.seed));
         let node = self.nodes.at_mut(at);
         let parent = node.number;
-        if word == Word::STAR {
+        if word == SegmentId::STAR {
             node.set_star(true);
         } else if part.is_whole {
             node.add_segment();
@@ -131,10 +131,10 @@ impl Trie {
     }
 
     /// True if it was there.
-    pub(super) fn remove(&mut self, path: Path<'_>, receiver: u32) -> bool {
+    pub(super) fn remove(&mut self, path: FilterPath<'_>, receiver: u32) -> bool {
         let mut steps = Vec::new();
-        let nothing = Part { bytes: &[], is_whole: true };
-        let mut step = TrieStep { key: Key::ROOT, parent: 0, word: Word::default(), part: nothing };
+        let nothing = FilterPart { bytes: &[], is_whole: true };
+        let mut step = TrieStep { key: Key::ROOT, parent: 0, word: SegmentId::default(), part: nothing };
         let mut at = ROOT;
         for part in path.parts() {
             let (parent, word) = (self.nodes.at(at).number, part.word(&self.words));
@@ -166,7 +166,7 @@ impl Trie {
     fn forget(&mut self, at: NodePlace, step: &TrieStep<'_>) {
         self.words.give_back(step.part.bytes);
         let node = self.nodes.at_mut(at);
-        if step.word == Word::STAR {
+        if step.word == SegmentId::STAR {
             node.set_star(false);
         } else if step.part.is_whole {
             node.remove_segment();
@@ -192,21 +192,21 @@ impl Trie {
             segments.push(Segment { word, hash: word.hash(self.seed), begin, end });
             begin = end + 1;
         }
-        self.walk(&Walk { topic, segments: &segments }, ROOT, Key::ROOT, &mut tell);
+        self.walk(&TrieWalk { topic, segments: &segments }, ROOT, Key::ROOT, &mut tell);
         segments.clear();
         self.segments = segments;
     }
 
     /// Goes as deep as the topic has segments, which are limited. Where it goes on follows from the key, which it has, and
     /// not from the node, which may have to be waited for.
-    fn walk(&self, walk: &Walk<'_>, at: NodePlace, key: Key, tell: &mut impl FnMut(u32)) {
+    fn walk(&self, walk: &TrieWalk<'_>, at: NodePlace, key: Key, tell: &mut impl FnMut(u32)) {
         let node = self.nodes.at(at);
         node.ends.tell(walk.segments.len(), &self.crowds, tell);
         let Some((segment, left)) = walk.segments.split_first() else { return };
-        let after = Walk { topic: walk.topic, segments: left };
+        let after = TrieWalk { topic: walk.topic, segments: left };
         if node.has_star() {
             let key = key.then(self.star);
-            if let Some(child) = self.nodes.find(key, node.number, Word::STAR) {
+            if let Some(child) = self.nodes.find(key, node.number, SegmentId::STAR) {
                 self.walk(&after, child, key, tell);
             }
         }

@@ -1,4 +1,4 @@
-//! Calls of an admin about topics and about subscribers that fetch.
+//! Views of topics and of named subscribers, for admin calls.
 
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_WORK, TOPIC_PAGE_MAX, VIEW_MESSAGES_MAX};
@@ -6,7 +6,7 @@ use turno_proto::model::topic::view::{EventView, SubscriberView, TopicView};
 use turno_proto::model::{Code, Filter, Moment, Mono, Topic};
 
 use super::fetch::Fetched;
-use super::{Receiver, Topics, Who};
+use super::{Receiver, ReceiverId, Topics};
 use crate::messages::workers::peer::Peers;
 
 impl Topics {
@@ -92,8 +92,8 @@ impl Topics {
         let receiver = self.receivers[number as usize].as_ref();
         let Receiver { who, filters, or_close, events, dropped, .. } = receiver.expect("it was just found");
         let (name, address, waiting) = match who {
-            Who::Fetcher(fetcher) => (fetcher.id.to_string(), None, Some(fetcher.waiting() as u64)),
-            Who::Conn(conn) => {
+            ReceiverId::Fetcher(fetcher) => (fetcher.id.to_string(), None, Some(fetcher.waiting() as u64)),
+            ReceiverId::Conn(conn) => {
                 let peer = peers.get(*conn);
                 let name = peer.map_or_else(String::new, |peer| peer.name().to_owned());
                 (name, Some(peer.map_or_else(String::new, |peer| peer.address().to_owned())), None)

@@ -3,7 +3,7 @@
 use turno_engine::{Broadcast, BroadcastAnswer, CallerMessage, Effect, Input, PeerEffect, Settings, WorkerMessage};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageKind, MessageState, Reason};
-use turno_proto::model::{BroadcastEnd, Code, ConnId, Limits, Party, Slots, WorkerId, limits};
+use turno_proto::model::{BroadcastConsumer, BroadcastEnd, Code, ConnId, Limits, Slots, WorkerId, limits};
 
 use crate::harness::{Harness, ask};
 use crate::seen::{Seen, body, closing, drained, reply, turn, undelivered};
@@ -41,8 +41,8 @@ fn over(conn: ConnId, seq: u32, end: BroadcastEnd) -> Seen {
     Seen::Said(Effect::Peer(PeerEffect::Caller { conn, seq, message: CallerMessage::BroadcastEnd(Box::new(end)) }))
 }
 
-fn party(worker: u64, peer: ConnId) -> Party {
-    Party { worker: WorkerId(worker), name: format!("w{}", peer.index) }
+fn party(worker: u64, peer: ConnId) -> BroadcastConsumer {
+    BroadcastConsumer { worker: WorkerId(worker), name: format!("w{}", peer.index) }
 }
 
 fn of(consumers: u32) -> BroadcastEnd {

@@ -4,7 +4,8 @@
 //! is left.
 
 use turno_engine::{
-    DiskEffect, Effect, HostEffect, Input, NativeEffect, PeerEffect, Record, Report, Settings, StoreSettings, Survivor,
+    DiskEffect, Effect, HostEffect, Input, NativeEffect, PeerEffect, Record, RecoveredMessage, Report, Settings,
+    StoreSettings,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{Explanation, MessageState, Reason};
@@ -93,7 +94,8 @@ fn a_clock_set_back_prolongs_no_deadline_on_disk() {
     let d = within_20_s(started_unix_ms + 7_200_000, "d");
     let e = within_20_s(started_unix_ms + 25_000, "e");
     let hot = [(1, "a"), (2, "b"), (3, "c")].map(|(serial, text)| survivor(serial, text));
-    let cold = [(4, &d), (5, &e)].map(|(serial, record)| Survivor { record: record.clone(), ..survivor(serial, "") });
+    let cold =
+        [(4, &d), (5, &e)].map(|(serial, record)| RecoveredMessage { record: record.clone(), ..survivor(serial, "") });
     hot.into_iter().chain(cold).for_each(|survivor| harness.engine.recover(survivor));
     let client = harness.client();
     assert_eq!(harness.pass(30_000), []);
@@ -414,7 +416,7 @@ fn a_drain_leaves_the_disk_alone() {
 #[test]
 fn survivors_stay_on_disk() {
     let mut harness = Harness::with(settings());
-    let tried = |serial, text| Survivor { attempts: 1, ..survivor(serial, text) };
+    let tried = |serial, text| RecoveredMessage { attempts: 1, ..survivor(serial, text) };
     let survivors = [
         survivor(1, "a"),
         tried(2, "b"),
@@ -422,7 +424,7 @@ fn survivors_stay_on_disk() {
         survivor(5, "d"),
         tried(6, "e"),
         survivor(7, "f"),
-        Survivor { record: Record { priority: 0, ..record("low") }, ..survivor(8, "") },
+        RecoveredMessage { record: Record { priority: 0, ..record("low") }, ..survivor(8, "") },
     ];
     for survivor in survivors {
         harness.engine.recover(survivor);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use turno_engine::{
-    DiskEffect, Effect, HostEffect, Input, Persist, Record, Settings, StoreSettings, Survivor, WorkerMessage,
+    DiskEffect, Effect, HostEffect, Input, Persist, Record, RecoveredMessage, Settings, StoreSettings, WorkerMessage,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageState, Reason};
@@ -215,7 +215,7 @@ fn durable_harness(letters: &[(u64, &str, Option<u64>)]) -> Harness {
     let mut harness = Harness::with(Settings { store, ..Settings::default() });
     for (serial, text, deadline) in letters {
         let (record, failure) = (record(text, *deadline), Some(Bytes::from("no")));
-        harness.engine.recover(Survivor { serial: *serial, record, attempts: 10, failure });
+        harness.engine.recover(RecoveredMessage { serial: *serial, record, attempts: 10, failure });
     }
     harness.engine.sanity_check();
     harness

@@ -1,7 +1,7 @@
 //! Sends with a dedup id: the same id of the same queue is one message, with one answer for all its senders.
 
 use turno_engine::{
-    DiskEffect, Effect, Engine, Input, NativeEffect, PeerEffect, Persist, Remembered, Settings, StoreSettings,
+    DedupRecord, DiskEffect, Effect, Engine, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings,
 };
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, ConnId, DedupKey, Durability, Limits, MessageId, Mono, limits};
@@ -154,7 +154,7 @@ fn a_duplicate_waits_for_the_disk_with_the_first() {
     let (worker, client, other) = (harness.worker(1, &["q"]), harness.client(), harness.client());
     let seen = harness.try_send(client, ask(1, "q", "a").dedup("x"));
     let key = key(&seen);
-    let remembered = Remembered { key, serial: 41, born_unix_ms: ZERO_UNIX_MS + 5_000 };
+    let remembered = DedupRecord { key, serial: 41, born_unix_ms: ZERO_UNIX_MS + 5_000 };
     assert!(matches!(
         &seen[0],
         Seen::Said(Effect::Disk(DiskEffect::Persist { group: 1, op: Persist::Put { serial: 41, .. } }))
@@ -235,7 +235,7 @@ fn the_oldest_is_forgotten_when_there_are_too_many() {
     let oldest = key(&harness.try_send(client, ask(1, "q", "a").dedup("a")));
     harness.try_send(client, ask(2, "q", "b").dedup("b"));
     let seen = harness.try_send(client, ask(3, "q", "c").dedup("c"));
-    let remember = Remembered { key: key(&seen), serial: 43, born_unix_ms: ZERO_UNIX_MS + 5_000 };
+    let remember = DedupRecord { key: key(&seen), serial: 43, born_unix_ms: ZERO_UNIX_MS + 5_000 };
     assert_eq!(notes(&seen), [(3, Persist::Remember(remember)), forget(3, oldest)]);
     harness.say(Input::Persisted { group: 3 });
     assert_eq!(harness.try_send(client, ask(4, "q", "b").dedup("b")), [again(client, 4, on_disk(42))]);
@@ -249,7 +249,7 @@ fn the_oldest_is_forgotten_when_there_are_too_many() {
 fn old_ids_are_forgotten_little_by_little() {
     let mut harness = Harness::with(durable());
     // Without a store of messages this would be slow: the ids come from the last run.
-    let of = |n: u16| Remembered {
+    let of = |n: u16| DedupRecord {
         key: DedupKey([[0; 14].as_slice(), &n.to_be_bytes()].concat().try_into().expect("sixteen bytes")),
         serial: u64::from(n) + 1,
         born_unix_ms: ZERO_UNIX_MS,
@@ -278,7 +278,7 @@ fn old_ids_are_forgotten_little_by_little() {
 fn ids_outlive_the_broker() {
     let mut first = Harness::with(durable());
     let client = first.client();
-    let mut disk: Vec<Remembered> = Vec::new();
+    let mut disk: Vec<DedupRecord> = Vec::new();
     for (seq, name) in [(1, "early"), (2, "late")] {
         let seen = first.try_send(client, ask(seq, "q", name).dedup(name));
         disk.extend(notes(&seen).iter().filter_map(|(_, op)| match op {
@@ -306,7 +306,7 @@ fn ids_outlive_the_broker() {
 fn odd_ids_of_the_last_run_are_borne() {
     let limits = Limits { dedup_ids_max: 2, ..Limits::default() };
     let mut harness = Harness::with(Settings { limits, ..durable() });
-    let of = |n: u8, born_unix_ms| Remembered { key: DedupKey([n; 16]), serial: n.into(), born_unix_ms };
+    let of = |n: u8, born_unix_ms| DedupRecord { key: DedupKey([n; 16]), serial: n.into(), born_unix_ms };
     let born = [(1, 0), (2, ZERO_UNIX_MS - 2 * HOUR_MS), (3, ZERO_UNIX_MS + 4_000), (4, u64::MAX), (0, ZERO_UNIX_MS)];
     harness.engine.recover_dedup(born.map(|(n, born)| of(n, born)).to_vec());
     harness.engine.sanity_check();
@@ -332,7 +332,7 @@ const KEY: u128 = 0xDFB1_6F3D_FBF1_CE90_BCED_4085_D7AF_4030;
 fn a_million_ids_are_known() {
     let count = Limits::default().dedup_ids_max as u64;
     let mut engine = Engine::new(durable(), Mono::ZERO);
-    let of = |n: u64| Remembered {
+    let of = |n: u64| DedupRecord {
         key: DedupKey(u128::from(n).to_le_bytes()),
         serial: n + 1,
         born_unix_ms: ZERO_UNIX_MS + n / 1_000,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use turno_engine::{
-    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, Settings, StoreSettings, Survivor,
+    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, RecoveredMessage, Settings, StoreSettings,
 };
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{MessageState, Reason};
@@ -62,8 +62,8 @@ fn cancel(harness: &mut Harness, id: MessageId) -> Vec<Seen> {
     seen
 }
 
-pub(crate) fn survivor(serial: u64, text: &str) -> Survivor {
-    Survivor { serial, record: record(text), attempts: 0, failure: None }
+pub(crate) fn survivor(serial: u64, text: &str) -> RecoveredMessage {
+    RecoveredMessage { serial, record: record(text), attempts: 0, failure: None }
 }
 
 /// Proves S2.39 and I1: a send goes to the disk first; only when it is there is its sender answered and a worker given
@@ -291,14 +291,14 @@ fn a_drain_waits_for_the_disk() {
 fn survivors_take_their_places() {
     let mut harness = harness();
     harness.engine.recover(survivor(7, "first"));
-    harness.engine.recover(Survivor { attempts: 3, ..survivor(9, "tried") });
+    harness.engine.recover(RecoveredMessage { attempts: 3, ..survivor(9, "tried") });
     let late = Record { deadline_unix_ms: Some(ZERO_UNIX_MS + 4_000), ..record("late") };
-    harness.engine.recover(Survivor { record: late, ..survivor(11, "late") });
-    let dead = Survivor { attempts: 10, failure: Some(Bytes::from("never")), ..survivor(12, "dead") };
+    harness.engine.recover(RecoveredMessage { record: late, ..survivor(11, "late") });
+    let dead = RecoveredMessage { attempts: 10, failure: Some(Bytes::from("never")), ..survivor(12, "dead") };
     harness.engine.recover(dead);
     let with_headers = Payload { headers: true, ..body("\0\0urgent") };
     let urgent = Record { priority: 9, payload: with_headers.clone(), ..record("") };
-    harness.engine.recover(Survivor { record: urgent, ..survivor(13, "") });
+    harness.engine.recover(RecoveredMessage { record: urgent, ..survivor(13, "") });
     harness.engine.sanity_check();
     assert_eq!((harness.status().ready, harness.status().dead), (4, 1));
     let client = harness.client();
@@ -329,7 +329,7 @@ fn a_clock_set_back_prolongs_no_deadline() {
     let mut harness = harness();
     let born_unix_ms = ZERO_UNIX_MS + MONTH_MS;
     let record = Record { born_unix_ms, deadline_unix_ms: Some(born_unix_ms + 20_000), ..record("late") };
-    harness.engine.recover(Survivor { record, ..survivor(7, "late") });
+    harness.engine.recover(RecoveredMessage { record, ..survivor(7, "late") });
     harness.engine.sanity_check();
     let view = harness.explain(MessageId::durable(1, 7)).message;
     let now_ms = ZERO_UNIX_MS + START_MS;

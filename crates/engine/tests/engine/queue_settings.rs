@@ -1,7 +1,7 @@
 //! What an admin does to a queue as a whole.
 
 use turno_engine::{
-    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, Settings, StoreSettings, Survivor,
+    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, RecoveredMessage, Settings, StoreSettings,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{QueueSettings, QueueView};
@@ -94,7 +94,7 @@ fn a_purge_comes_in_portions() {
     let mut harness = harness_with_store();
     let many = limits::PORTION_MAX;
     for serial in 1..=u64::from(many) + 1 {
-        harness.engine.recover(Survivor { serial, record: record(), attempts: 0, failure: None });
+        harness.engine.recover(RecoveredMessage { serial, record: record(), attempts: 0, failure: None });
     }
     assert_eq!(harness.admin(purge(u32::MAX)).0, portion(u64::from(many), 1));
     assert_eq!(harness.admin(purge(u32::MAX)).0, portion(1, 0));

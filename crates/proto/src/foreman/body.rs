@@ -1,4 +1,4 @@
-//! Bodies of frames. These are MessagePack maps with the keys that old peers know, and a few more
+//! Bodies of frames, as MessagePack maps. These are MessagePack maps with the keys that old peers know, and a few more
 //! that they ignore.
 
 use std::collections::BTreeMap;
@@ -277,9 +277,9 @@ impl<'de> Deserialize<'de> for TaskPair {
 
 /// A list that is a whole body. A length beyond what a worker could have is refused before the list is built.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Few<T>(pub(super) Vec<T>);
+pub(super) struct BoundedList<T>(pub(super) Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for BoundedList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         few_or_nil(deserializer).map(Self)
     }

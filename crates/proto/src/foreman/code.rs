@@ -1,4 +1,4 @@
-//! Why a request was refused: the subtype of ERROR.
+//! Codes of refusals: the subtype of ERROR.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
-//! Bytes to values.
+//! The decoder: bytes to values.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::body::Few;
+use super::body::BoundedList;
 use super::{CloseReason, Counts, ErrorCode, ForemanFrame, ForemanKind, Hello, StatusUpdate, Stop, Task};
 use crate::model::limits;
 use crate::msgpack_check::is_one_value;
@@ -55,13 +55,13 @@ pub fn decode(piece: &ForemanPiece<'_>) -> Result<ForemanFrame, BadBody> {
         ForemanKind::Ok => ForemanFrame::Ok { seq, counts: Counts::from_word(arg0) },
         ForemanKind::Hello if body.is_empty() => ForemanFrame::Hello { seq, hello: None },
         ForemanKind::Hello => ForemanFrame::Hello { seq, hello: Some(hello(body)?) },
-        ForemanKind::Job => ForemanFrame::Job { seq, tasks: read::<Few<Task>>(body)?.0 },
+        ForemanKind::Job => ForemanFrame::Job { seq, tasks: read::<BoundedList<Task>>(body)?.0 },
         ForemanKind::Update => ForemanFrame::Update { seq, update: update(body)? },
         // One pair, or a list of them.
         ForemanKind::Cancel if matches!(body.first(), Some(0x80..=0x8F | 0xDE | 0xDF)) => {
             ForemanFrame::Cancel { seq, pairs: vec![read(body)?] }
         }
-        ForemanKind::Cancel => ForemanFrame::Cancel { seq, pairs: read::<Few<_>>(body)?.0 },
+        ForemanKind::Cancel => ForemanFrame::Cancel { seq, pairs: read::<BoundedList<_>>(body)?.0 },
         ForemanKind::Stop => ForemanFrame::Stop { seq, stop: Stop::from_word(arg0) },
         ForemanKind::Error => ForemanFrame::Error { seq, code: ErrorCode::from_number(header.flags), arg0 },
         ForemanKind::Reset => ForemanFrame::Reset { seq, last: arg0 },

@@ -1,8 +1,8 @@
-//! The part of both ends that handles incoming frames in the same way. An end takes them from its [`Line`], follows its
+//! The handling of incoming frames that both ends share. An end takes them from its [`RequestNumbering`], follows its
 //! verdict, and goes on for as long as something can be done. Each end handles requests and answers itself.
 
-use super::line::{Line, Verdict};
-use super::{CloseReason, ForemanFrame, Note, decode, encode, split};
+use super::numbering::{RequestNumbering, Verdict};
+use super::{CloseReason, ConnectionNote, ForemanFrame, decode, encode, split};
 use crate::model::Mono;
 
 /// An end of a connection.
@@ -10,7 +10,7 @@ pub(super) trait End {
     /// A request of its own.
     type Own;
 
-    fn line(&mut self) -> &mut Line<Self::Own>;
+    fn line(&mut self) -> &mut RequestNumbering<Self::Own>;
 
     /// Bytes to be written.
     fn out(&mut self) -> &mut Vec<u8>;
@@ -34,7 +34,7 @@ pub(super) trait End {
     /// Does all that can be done now, [`Self::work_off`] first.
     fn pump(&mut self, now: Mono);
 
-    fn note(&mut self, note: Note);
+    fn note(&mut self, note: ConnectionNote);
 
     fn close(&mut self, reason: CloseReason);
 

@@ -80,7 +80,7 @@ pub enum ForemanEvent {
         room: u16,
     },
     /// A line for the log.
-    Note(Note),
+    Note(ConnectionNote),
     /// Write what is left to write, then close the connection. No event follows but those of unanswered requests.
     Close(CloseReason),
 }
@@ -114,14 +114,14 @@ pub enum WorkerEvent {
     /// Write what is left to write, kill every task, exit with status 0.
     ExitNow,
     /// A line for the log.
-    Note(Note),
+    Note(ConnectionNote),
     /// Write what is left to write, close the connection, and connect anew.
     Close(CloseReason),
 }
 
 /// Something worth a line in a log. The connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum ConnectionNote {
     /// A request had a number it may not have; it was answered with `bad_seq`.
     BadSeq {
         /// The unexpected sequence number.
@@ -185,7 +185,7 @@ pub enum Note {
     },
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ConnectionNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadSeq { seq, last: Some(last) } => write!(f, "request {seq} is out of order after {last}"),

@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 
 use super::encode::body as encode_body;
 use super::end::End;
-use super::line::{Line, Next, Sent};
-use super::request::{Wish, held_hello};
+use super::numbering::{Next, RequestNumbering, Sent};
+use super::request::{ToWorker, held_hello};
 use super::table::Table;
 use super::{
-    CloseReason, Counts, ErrorCode, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings,
-    ForemanState, Hello, Note, Outcome, RequestId, Role, Running, StatusUpdate, Stop, Task, TaskPair, Ticket, encode,
+    CloseReason, ConnectionNote, Counts, ErrorCode, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind,
+    ForemanSettings, ForemanState, Hello, Outcome, RequestId, Role, Running, StatusUpdate, Stop, Task, TaskPair,
+    Ticket, encode,
 };
 use crate::model::{Mono, limits};
 use crate::native::HEADER_LEN;
@@ -38,7 +39,7 @@ enum ForemanPhase {
 #[derive(Clone, Debug)]
 pub struct Foreman {
     settings: ForemanSettings,
-    line: Line<Wish>,
+    line: RequestNumbering<ToWorker>,
     phase: ForemanPhase,
     open: Option<OpenRequest>,
     tickets: u64,
@@ -63,7 +64,7 @@ impl Foreman {
     pub fn new(settings: ForemanSettings) -> Self {
         Self {
             settings,
-            line: Line::new(Role::Foreman, &settings),
+            line: RequestNumbering::new(Role::Foreman, &settings),
             phase: ForemanPhase::Init0,
             open: None,
             tickets: 0,
@@ -159,17 +160,17 @@ impl Foreman {
 
     /// Offers tasks: a JOB with all of them. They run if and when its end is [`Outcome::Ok`].
     pub fn offer(&mut self, now: Mono, id: RequestId, tasks: Vec<Task>) {
-        self.wish(now, Wish::Job(id, tasks));
+        self.wish(now, ToWorker::Job(id, tasks));
     }
 
     /// Cancels tasks. They are cancelled when the end is [`Outcome::Ok`]; each UPDATE comes when its task is gone.
     pub fn cancel(&mut self, now: Mono, id: RequestId, pairs: Vec<TaskPair>) {
-        self.wish(now, Wish::Cancel(id, pairs));
+        self.wish(now, ToWorker::Cancel(id, pairs));
     }
 
     /// Takes processors from the worker. [`Stop::Immediate`] goes before all else that waits.
     pub fn stop(&mut self, now: Mono, id: RequestId, stop: Stop) {
-        self.wish(now, Wish::Stop(id, stop));
+        self.wish(now, ToWorker::Stop(id, stop));
     }
 
     /// There are tasks to give out (JOB_QUEUED): tells of the room again, if there is any.
@@ -261,17 +262,17 @@ impl Foreman {
     fn greet_old(&mut self, seq: u32, counts: Counts) {
         let num_procs = if counts.nproc == 0 { counts.nrun } else { counts.nproc };
         if num_procs > limits::FOREMAN_PROCS_MAX {
-            return self.note(Note::BadBody { kind: ForemanKind::Ok, seq });
+            return self.note(ConnectionNote::BadBody { kind: ForemanKind::Ok, seq });
         }
         self.serve_hello(seq, ForemanKind::Ok, Some(Hello { num_procs, ..Hello::default() }));
     }
 
-    fn done(&mut self, wish: Wish, counts: Counts) {
+    fn done(&mut self, wish: ToWorker, counts: Counts) {
         self.line.good_answer();
         self.misnumbered = false;
         self.announced = false;
         match &wish {
-            Wish::Job(_, tasks) => {
+            ToWorker::Job(_, tasks) => {
                 let tasks = tasks.iter().map(Running::from);
                 // A HELLO that came before this OK was written before the tasks were there: they belong into it.
                 if let Some(hello) = held_hello(&mut self.line) {
@@ -280,14 +281,14 @@ impl Foreman {
                 tasks.for_each(|running| self.tasks.put(running));
                 self.believe(counts);
             }
-            Wish::Stop(_, stop) => {
+            ToWorker::Stop(_, stop) => {
                 self.tasks.set_max(stop.left_of(self.tasks.max()));
                 if let Some(hello) = held_hello(&mut self.line) {
                     hello.num_procs = stop.left_of(hello.num_procs);
                 }
                 self.believe(counts);
             }
-            Wish::Cancel(..) => {}
+            ToWorker::Cancel(..) => {}
         }
         self.end(&wish, Outcome::Ok(counts));
     }
@@ -297,21 +298,21 @@ impl Foreman {
     fn believe(&mut self, theirs: Counts) {
         let ours = self.counts();
         if self.line.is_idle() && theirs.nproc < ours.nproc {
-            self.note(Note::Mismatch { ours, theirs });
+            self.note(ConnectionNote::Mismatch { ours, theirs });
             self.tasks.set_max(ours.nrun.saturating_add(theirs.nproc));
         }
     }
 
-    fn refused(&mut self, now: Mono, wish: Wish, code: ErrorCode, arg0: u32) {
+    fn refused(&mut self, now: Mono, wish: ToWorker, code: ErrorCode, arg0: u32) {
         let kind = wish.kind();
         self.announced = false;
         match code {
             ErrorCode::Overflow => {
-                self.note(Note::Later { kind });
+                self.note(ConnectionNote::Later { kind });
                 return self.line.bounced(now, wish);
             }
             ErrorCode::BadSeq => {
-                self.note(Note::Refused { kind, code });
+                self.note(ConnectionNote::Refused { kind, code });
                 self.line.queue_mut().push_front(wish);
                 if std::mem::replace(&mut self.misnumbered, true) {
                     return self.close(CloseReason::BadSeqAgain);
@@ -325,14 +326,14 @@ impl Foreman {
         }
         // Refused although there is room: the next offer must not follow at once, or the two would go on for ever.
         if kind == ForemanKind::Job && wish.needs() <= u32::from(self.counts().nproc) {
-            self.note(Note::Refused { kind, code });
+            self.note(ConnectionNote::Refused { kind, code });
             self.rest_until = Some(now.plus_millis(limits::FOREMAN_REST_MS));
         }
         let counts = if code == ErrorCode::NoProcs { Counts::from_word(arg0) } else { self.counts() };
         self.end(&wish, Outcome::Refused { code, counts });
     }
 
-    fn wish(&mut self, now: Mono, wish: Wish) {
+    fn wish(&mut self, now: Mono, wish: ToWorker) {
         if self.phase == ForemanPhase::Exit {
             return self.end(&wish, Outcome::NotSent);
         }
@@ -350,11 +351,13 @@ impl Foreman {
         match self.line.next_send(now, true, urgent) {
             None => return false,
             Some(Next::Reset(seq, last)) => encode(&ForemanFrame::Reset { seq, last }, &mut self.out),
-            Some(Next::Request(seq, Wish::Job(_, tasks))) => encode_body(&mut self.out, ForemanKind::Job, seq, tasks),
-            Some(Next::Request(seq, Wish::Cancel(_, pairs))) => {
+            Some(Next::Request(seq, ToWorker::Job(_, tasks))) => {
+                encode_body(&mut self.out, ForemanKind::Job, seq, tasks)
+            }
+            Some(Next::Request(seq, ToWorker::Cancel(_, pairs))) => {
                 encode_body(&mut self.out, ForemanKind::Cancel, seq, pairs)
             }
-            Some(Next::Request(seq, Wish::Stop(_, stop))) => {
+            Some(Next::Request(seq, ToWorker::Stop(_, stop))) => {
                 encode(&ForemanFrame::Stop { seq, stop: *stop }, &mut self.out);
             }
         }
@@ -368,7 +371,7 @@ impl Foreman {
         true
     }
 
-    fn end(&mut self, wish: &Wish, outcome: Outcome) {
+    fn end(&mut self, wish: &ToWorker, outcome: Outcome) {
         self.events.push_back(ForemanEvent::Answered { id: wish.id(), kind: wish.kind(), outcome });
     }
 
@@ -382,9 +385,9 @@ impl Foreman {
 }
 
 impl End for Foreman {
-    type Own = Wish;
+    type Own = ToWorker;
 
-    fn line(&mut self) -> &mut Line<Wish> {
+    fn line(&mut self) -> &mut RequestNumbering<ToWorker> {
         &mut self.line
     }
 
@@ -405,7 +408,7 @@ impl End for Foreman {
             ForemanFrame::Hello { seq, hello } => self.serve_hello(seq, ForemanKind::Hello, hello),
             // Nothing is known of this worker: it shall introduce itself, and then say it again.
             ForemanFrame::Update { seq, .. } if self.phase != ForemanPhase::Loop => {
-                self.note(Note::BadType { kind: ForemanKind::Update, seq });
+                self.note(ConnectionNote::BadType { kind: ForemanKind::Update, seq });
                 self.reply(&ForemanFrame::Ok { seq, counts: Counts::SEND_HELLO });
             }
             ForemanFrame::Update { seq, update } => self.serve_update(seq, update),
@@ -429,12 +432,12 @@ impl End for Foreman {
             (None, ForemanFrame::Ok { counts, .. }) if matches!(self.phase, ForemanPhase::Init1 { .. }) => {
                 self.greet_old(seq, *counts);
             }
-            _ => self.note(Note::Unsolicited { kind, seq }),
+            _ => self.note(ConnectionNote::Unsolicited { kind, seq }),
         }
     }
 
     fn restart(&mut self, now: Mono) {
-        self.note(Note::Reset);
+        self.note(ConnectionNote::Reset);
         self.line.restart();
         self.open = None;
         self.phase = ForemanPhase::Init0;
@@ -469,7 +472,7 @@ impl End for Foreman {
         }
     }
 
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: ConnectionNote) {
         self.events.push_back(ForemanEvent::Note(note));
     }
 

@@ -1,4 +1,4 @@
-//! A frame as a value.
+//! Frames as values.
 
 use super::{Counts, ErrorCode, ForemanKind, Hello, StatusUpdate, Stop, Task, TaskPair};
 

@@ -1,4 +1,4 @@
-//! The types of frames, and who sends them.
+//! Frame types, and the end that sends each.
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
-//! Requests of each end to the other, before they have numbers.
+//! Requests of each end to the other, before they are numbered.
 
-use super::line::Line;
+use super::numbering::RequestNumbering;
 use super::{ForemanFrame, ForemanKind, Hello, RequestId, Running, StatusUpdate, Stop, Task, TaskPair};
 
 /// A request to the worker.
 #[derive(Clone, Debug)]
-pub(super) enum Wish {
+pub(super) enum ToWorker {
     Job(RequestId, Vec<Task>),
     Cancel(RequestId, Vec<TaskPair>),
     Stop(RequestId, Stop),
@@ -13,14 +13,14 @@ pub(super) enum Wish {
 
 /// A request to the foreman.
 #[derive(Clone, Debug)]
-pub(super) enum Saying {
+pub(super) enum ToForeman {
     /// Built when it is sent, so that it tells the state of that moment.
     Hello,
     /// With what the task took while it ran: until the foreman has taken this in, it counts that as busy.
     Update(StatusUpdate, Running),
 }
 
-impl Wish {
+impl ToWorker {
     pub(super) const fn id(&self) -> RequestId {
         match self {
             Self::Job(id, _) | Self::Cancel(id, _) | Self::Stop(id, _) => *id,
@@ -48,7 +48,7 @@ impl Wish {
     }
 }
 
-impl Saying {
+impl ToForeman {
     pub(super) const fn kind(&self) -> ForemanKind {
         match self {
             Self::Hello => ForemanKind::Hello,
@@ -58,7 +58,7 @@ impl Saying {
 }
 
 /// A HELLO that waits for its turn.
-pub(super) fn held_hello(line: &mut Line<Wish>) -> Option<&mut Hello> {
+pub(super) fn held_hello(line: &mut RequestNumbering<ToWorker>) -> Option<&mut Hello> {
     line.held_mut().find_map(|frame| match frame {
         ForemanFrame::Hello { hello, .. } => hello.as_mut(),
         _ => None,

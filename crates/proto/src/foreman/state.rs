@@ -1,4 +1,4 @@
-//! The states of both ends, by the names of the documents.
+//! The states of both ends, named as in the documents.
 
 /// The states of a foreman towards a worker, by the names of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The tasks a worker has, with the processors they take: the account that both ends keep.
+//! The tasks of a worker and their processors: the account that both ends keep.
 
 use std::collections::BTreeMap;
 

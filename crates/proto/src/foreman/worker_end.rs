@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::encode::body as encode_body;
 use super::end::End;
-use super::line::{Line, Next, Sent};
-use super::request::Saying;
+use super::numbering::{Next, RequestNumbering, Sent};
+use super::request::ToForeman;
 use super::table::Table;
 use super::{
-    CloseReason, Counts, ErrorCode, ForemanFrame, ForemanKind, ForemanSettings, Hello, Note, Role, Running,
+    CloseReason, ConnectionNote, Counts, ErrorCode, ForemanFrame, ForemanKind, ForemanSettings, Hello, Role, Running,
     StatusUpdate, Stop, Task, TaskPair, WireTaskId, WorkerEndState, WorkerEvent, encode,
 };
 use crate::model::{Mono, limits};
@@ -36,7 +36,7 @@ pub struct Worker {
     name: String,
     id: String,
     labels: BTreeMap<String, String>,
-    line: Line<Saying>,
+    line: RequestNumbering<ToForeman>,
     phase: WorkerPhase,
     /// Whether the foreman's first OK came on this count.
     bannered: bool,
@@ -65,7 +65,7 @@ impl Worker {
             name: name.into(),
             id: id.into(),
             labels: BTreeMap::new(),
-            line: Line::new(Role::Worker, &settings),
+            line: RequestNumbering::new(Role::Worker, &settings),
             phase: WorkerPhase::Apart,
             bannered: false,
             mismatched: false,
@@ -138,7 +138,7 @@ impl Worker {
     pub fn task_ended(&mut self, now: Mono, update: StatusUpdate) -> bool {
         let Some(running) = self.tasks.take(update.id()) else { return false };
         let update = StatusUpdate { attempt: running.attempt, ..update };
-        self.line.queue_mut().push_back(Saying::Update(update, running));
+        self.line.queue_mut().push_back(ToForeman::Update(update, running));
         self.pump(now);
         true
     }
@@ -148,9 +148,9 @@ impl Worker {
     pub fn shrink(&mut self, now: Mono, procs: u16) {
         self.tasks.set_max(procs.min(self.tasks.max()));
         // Before the greeting there is one to come anyway.
-        let says_it = self.line.queue().iter().any(|saying| matches!(saying, Saying::Hello));
+        let says_it = self.line.queue().iter().any(|saying| matches!(saying, ToForeman::Hello));
         if matches!(self.phase, WorkerPhase::Init1 | WorkerPhase::Loop) && !says_it {
-            self.line.queue_mut().push_front(Saying::Hello);
+            self.line.queue_mut().push_front(ToForeman::Hello);
         }
         self.pump(now);
     }
@@ -179,7 +179,7 @@ impl Worker {
             WorkerPhase::Exit0 => WorkerEndState::Exit0,
             WorkerPhase::Exit1 => WorkerEndState::Exit1,
             WorkerPhase::Loop => match (self.line.open_request(), self.line.queue().is_empty()) {
-                (Some(Saying::Update(..)), _) => WorkerEndState::Update1,
+                (Some(ToForeman::Update(..)), _) => WorkerEndState::Update1,
                 (_, false) => WorkerEndState::Update0,
                 _ => WorkerEndState::Loop0,
             },
@@ -210,7 +210,7 @@ impl Worker {
     fn serve_job(&mut self, seq: u32, tasks: Vec<Task>) {
         let names: BTreeSet<_> = tasks.iter().map(Task::id).collect();
         if names.len() < tasks.len() || names.iter().any(|id| self.tasks.has(*id)) {
-            self.note(Note::BadBody { kind: ForemanKind::Job, seq });
+            self.note(ConnectionNote::BadBody { kind: ForemanKind::Job, seq });
             return self.reply(&ForemanFrame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
         }
         let needs: u32 = tasks.iter().map(|task| u32::from(task.needs())).sum();
@@ -249,21 +249,21 @@ impl Worker {
         early && *frame == ForemanFrame::Ok { seq: 0, counts: Counts::ZERO }
     }
 
-    fn taken(&mut self, request: Saying, theirs: Counts) {
+    fn taken(&mut self, request: ToForeman, theirs: Counts) {
         self.line.good_answer();
         match request {
-            Saying::Update(..) if theirs == Counts::SEND_HELLO => {
+            ToForeman::Update(..) if theirs == Counts::SEND_HELLO => {
                 // Not taken in: HELLO lists it, and it is said again.
                 self.line.queue_mut().push_front(request);
-                self.note(Note::HelloWanted);
+                self.note(ConnectionNote::HelloWanted);
                 self.hello_again();
             }
-            Saying::Update(update, _) => {
+            ToForeman::Update(update, _) => {
                 self.misnumbered = false;
                 self.events.push_back(WorkerEvent::Reported(update.id()));
                 self.compare(theirs, true);
             }
-            Saying::Hello => {
+            ToForeman::Hello => {
                 if self.phase == WorkerPhase::Init1 {
                     self.phase = WorkerPhase::Loop;
                     self.events.push_back(WorkerEvent::Greeted);
@@ -278,7 +278,7 @@ impl Worker {
         let ours = self.counts();
         let quiet = self.line.is_idle() && self.line.queue().is_empty();
         if quiet && theirs != ours {
-            self.note(Note::Mismatch { ours, theirs });
+            self.note(ConnectionNote::Mismatch { ours, theirs });
             self.hello_again();
         } else if quiet && after_update {
             self.mismatched = false;
@@ -289,27 +289,27 @@ impl Worker {
         if std::mem::replace(&mut self.mismatched, true) {
             return self.close(CloseReason::MismatchAgain);
         }
-        self.line.queue_mut().push_front(Saying::Hello);
+        self.line.queue_mut().push_front(ToForeman::Hello);
     }
 
-    fn refused(&mut self, now: Mono, request: Saying, code: ErrorCode) {
+    fn refused(&mut self, now: Mono, request: ToForeman, code: ErrorCode) {
         let kind = request.kind();
         match (code, request) {
             (ErrorCode::Overflow, request) => {
-                self.note(Note::Later { kind });
+                self.note(ConnectionNote::Later { kind });
                 self.line.bounced(now, request);
             }
             (ErrorCode::BadSeq, request) => {
-                self.note(Note::Refused { kind, code });
+                self.note(ConnectionNote::Refused { kind, code });
                 if std::mem::replace(&mut self.misnumbered, true) {
                     return self.close(CloseReason::BadSeqAgain);
                 }
                 self.line.queue_mut().push_front(request);
                 self.line.want_reset();
             }
-            (code, Saying::Hello) => self.close(CloseReason::HelloRefused(code)),
-            (code, Saying::Update(update, _)) => {
-                self.note(Note::Refused { kind, code });
+            (code, ToForeman::Hello) => self.close(CloseReason::HelloRefused(code)),
+            (code, ToForeman::Update(update, _)) => {
+                self.note(ConnectionNote::Refused { kind, code });
                 self.events.push_back(WorkerEvent::NotReported { id: update.id(), code });
             }
         }
@@ -317,12 +317,12 @@ impl Worker {
 
     fn greet(&mut self) {
         self.phase = WorkerPhase::Init1;
-        self.line.queue_mut().push_front(Saying::Hello);
+        self.line.queue_mut().push_front(ToForeman::Hello);
     }
 
     fn begin_anew(&mut self) {
         self.line.restart();
-        self.line.queue_mut().retain(|saying| matches!(saying, Saying::Update(..)));
+        self.line.queue_mut().retain(|saying| matches!(saying, ToForeman::Update(..)));
         self.bannered = false;
     }
 
@@ -343,8 +343,8 @@ impl Worker {
 
     fn unreported(&self) -> impl Iterator<Item = &Running> {
         self.line.open_request().into_iter().chain(self.line.queue()).filter_map(|saying| match saying {
-            Saying::Update(_, running) => Some(running),
-            Saying::Hello => None,
+            ToForeman::Update(_, running) => Some(running),
+            ToForeman::Hello => None,
         })
     }
 
@@ -354,9 +354,9 @@ impl Worker {
 }
 
 impl End for Worker {
-    type Own = Saying;
+    type Own = ToForeman;
 
-    fn line(&mut self) -> &mut Line<Saying> {
+    fn line(&mut self) -> &mut RequestNumbering<ToForeman> {
         &mut self.line
     }
 
@@ -382,7 +382,7 @@ impl End for Worker {
             }
             // The first request is the worker's HELLO.
             _ if matches!(self.phase, WorkerPhase::Init0 { .. }) => {
-                self.note(Note::BadType { kind, seq });
+                self.note(ConnectionNote::BadType { kind, seq });
                 self.reply(&ForemanFrame::Error { seq, code: ErrorCode::BadMessage, arg0: 0 });
             }
             ForemanFrame::Job { tasks, .. } => self.serve_job(seq, tasks),
@@ -412,7 +412,7 @@ impl End for Worker {
         if let (Some(Sent::Reset), ForemanFrame::Error { code, .. }) = (self.line.waits_for(seq), frame) {
             return self.close(CloseReason::ResetRefused(*code));
         }
-        let Some(request) = self.line.settle(seq) else { return self.note(Note::Unsolicited { kind, seq }) };
+        let Some(request) = self.line.settle(seq) else { return self.note(ConnectionNote::Unsolicited { kind, seq }) };
         match frame {
             ForemanFrame::Ok { counts, .. } => self.taken(request, *counts),
             ForemanFrame::Error { code, .. } => self.refused(now, request, *code),
@@ -421,7 +421,7 @@ impl End for Worker {
     }
 
     fn restart(&mut self, now: Mono) {
-        self.note(Note::Reset);
+        self.note(ConnectionNote::Reset);
         self.begin_anew();
         self.phase = WorkerPhase::Init0 { until: now.plus_millis(limits::FOREMAN_BANNER_MS) };
     }
@@ -430,12 +430,12 @@ impl End for Worker {
         if matches!(self.phase, WorkerPhase::Init0 { .. }) {
             return false;
         }
-        let hello = matches!(self.line.queue().front(), Some(Saying::Hello)).then(|| self.hello());
+        let hello = matches!(self.line.queue().front(), Some(ToForeman::Hello)).then(|| self.hello());
         match self.line.next_send(now, self.phase == WorkerPhase::Loop, false) {
             None => return false,
             Some(Next::Reset(seq, last)) => encode(&ForemanFrame::Reset { seq, last }, &mut self.out),
-            Some(Next::Request(seq, Saying::Hello)) => encode(&ForemanFrame::Hello { seq, hello }, &mut self.out),
-            Some(Next::Request(seq, Saying::Update(update, _))) => {
+            Some(Next::Request(seq, ToForeman::Hello)) => encode(&ForemanFrame::Hello { seq, hello }, &mut self.out),
+            Some(Next::Request(seq, ToForeman::Update(update, _))) => {
                 encode_body(&mut self.out, ForemanKind::Update, seq, update);
             }
         }
@@ -454,7 +454,7 @@ impl End for Worker {
         }
     }
 
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: ConnectionNote) {
         self.events.push_back(WorkerEvent::Note(note));
     }
 

@@ -1,5 +1,4 @@
-//! Files and output of tasks: their output, the result files they return, and the files that were uploaded for them.
-//! The place where the broker keeps all that is its archive.
+//! Files and output of tasks: output, result files and uploads. The broker keeps them in its archive.
 
 use std::fmt;
 

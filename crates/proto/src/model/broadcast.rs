@@ -1,4 +1,4 @@
-//! How a broadcast ended: what became of it at each of its consumers, as numbers that add up.
+//! The end of a broadcast: counts of its outcomes at consumers.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::WorkerId;
 /// A worker that a broadcast went to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Party {
+pub struct BroadcastConsumer {
     /// The consumer's worker id.
     pub worker: WorkerId,
     /// The consumer's name.
@@ -35,8 +35,8 @@ pub struct BroadcastEnd {
     pub left: u32,
     /// The first 100 workers that expired.
     #[serde(default)]
-    pub who_expired: Vec<Party>,
+    pub who_expired: Vec<BroadcastConsumer>,
     /// The first 100 workers that left.
     #[serde(default)]
-    pub who_left: Vec<Party>,
+    pub who_left: Vec<BroadcastConsumer>,
 }

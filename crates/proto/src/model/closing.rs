@@ -1,4 +1,4 @@
-//! The farewell: no new work from here on.
+//! CLOSING: the broker takes no new work.
 
 use serde::{Deserialize, Serialize};
 

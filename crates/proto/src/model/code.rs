@@ -1,5 +1,5 @@
-//! Every error code, as a closed table. A row has its number on the wire, its name, the exit status of the command line, and the
-//! text of `turno explain CODE`.
+//! Error codes, as a closed table. A row has its number on the wire, its name, the exit status of the command line, and
+//! the text of `turno explain CODE`.
 
 use std::fmt;
 use std::str::FromStr;

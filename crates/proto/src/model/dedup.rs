@@ -1,4 +1,4 @@
-//! The sender's own id of a message, so that sending it twice adds it once.
+//! Dedup ids: a sender's own id of a message, so that sending it twice stores it once.
 
 use std::fmt;
 

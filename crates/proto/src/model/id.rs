@@ -1,4 +1,4 @@
-//! Ids: what names a connection, a delivery and a message.
+//! Ids of connections, deliveries and messages.
 
 use std::fmt;
 use std::str::FromStr;

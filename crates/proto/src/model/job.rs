@@ -1,4 +1,4 @@
-//! Jobs: what a submitter asks for, and what the broker tells of it.
+//! Jobs: submissions and views.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

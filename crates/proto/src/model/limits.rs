@@ -1,4 +1,4 @@
-//! Every limit of the broker, in one place, with what happens when it is hit.
+//! Every limit of the broker, with its effect.
 //!
 //! Constants are the limits of the wire and of the engine that nobody needs to set; [`Limits`] holds those
 //! a configuration may change. `load` has those that keep strangers from holding up or filling the broker,

@@ -1,4 +1,5 @@
-//! A message on its way in, with its options. A frame lends its bytes, the broker owns them; the type is the same.
+//! Messages on their way to the broker, with their options. A frame lends its bytes, the broker owns them; the type is
+//! the same.
 
 use std::num::NonZeroU16;
 

@@ -30,7 +30,7 @@ pub mod view;
 mod words;
 pub mod zmq;
 
-pub use broadcast::{BroadcastEnd, Party};
+pub use broadcast::{BroadcastConsumer, BroadcastEnd};
 pub use closing::{Closing, ClosingReason};
 pub use code::{Code, CodeText};
 pub use dedup::{DedupId, DedupIdError, DedupKey};

@@ -1,4 +1,4 @@
-//! Points in time and lengths of time, as views hold them. Nothing here reads a clock.
+//! Points in time and durations of views. Nothing here reads a clock.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Time as the engine knows it: microseconds since some start, an argument of every call.
+//! The engine's time: microseconds since its start, an argument of every call.
 
 use std::fmt;
 use std::num::NonZeroU64;

@@ -1,4 +1,4 @@
-//! Names of queues: one canonical form, checked once at the door.
+//! Names of queues: one canonical form, checked on arrival.
 
 use std::fmt;
 use std::str::FromStr;

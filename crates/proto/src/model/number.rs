@@ -1,4 +1,4 @@
-//! Numbers that name things: workers, tokens, jobs and tasks.
+//! Numbers as ids: workers, tokens, jobs and tasks.
 //!
 //! In formats for people they are text, because many programs that read JSON keep no more than 53 bits of a number; in
 //! others they are numbers.

@@ -1,4 +1,4 @@
-//! Messages of several parts: the body is the parts one behind the other, and a header lists their lengths.
+//! Messages of several parts: the body is all parts one behind the other, and a header lists their lengths.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! The submission of a job as it is shown, with its command decoded.
+//! Views of submissions, with the command decoded.
 
 use std::collections::BTreeMap;
 

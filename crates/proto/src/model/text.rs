@@ -1,4 +1,4 @@
-//! Pieces of sentences for people.
+//! Text helpers for messages to users.
 
 use std::time::Duration;
 

@@ -1,11 +1,13 @@
-//! One end of a connection between two brokers, without its socket: greeting, heartbeat, and the end by an error.
+//! The session of a connection between two brokers: greeting, heartbeat, and the end by an error.
 //!
 //! It serves links and the ring. Which frames may come after the greeting is the [`Protocol`]'s to say.
 
 use super::decode::{Fault, decode};
 use super::encode::encode;
 use super::framing::{Piece, split};
-use super::greeting::{Acceptor, Dialler, ExpectProof, Greeted, GreetingCredentials, Greets, Nonce, Proof, Said};
+use super::greeting::{
+    Acceptor, Dialler, ExpectProof, GreetingCredentials, GreetingFrame, GreetingIdentity, Nonce, Proof, VerifiedDialler,
+};
 use super::session::{fail, say};
 use super::{Frame, Kind};
 use crate::model::{Code, Mono, limits};
@@ -13,7 +15,7 @@ use crate::model::{Code, Mono, limits};
 /// The protocol between two brokers: that of links, or that of the ring.
 pub trait Protocol {
     /// How an end identifies itself.
-    type Identity: Greets;
+    type Identity: GreetingIdentity;
 
     /// The longest frame that may come once both know each other.
     fn frame_bytes_max(&self) -> usize;
@@ -48,7 +50,7 @@ enum BrokerSessionState<I> {
 }
 
 /// A frame that came.
-pub(super) enum Heard<'a, I> {
+pub(super) enum ReceivedFrame<'a, I> {
     NeedMore,
     /// A frame was dealt with in here.
     Done,
@@ -71,7 +73,7 @@ impl<P: Protocol> BrokerSession<P> {
         out: &mut Vec<u8>,
     ) -> Self {
         let dialler = Dialler::new(me, nonce, local);
-        encode(&P::Identity::frame(Said::Hello(Box::new(dialler.hello()))), out);
+        encode(&P::Identity::frame(GreetingFrame::Hello(Box::new(dialler.hello()))), out);
         Self::new(now, greeted_by, BrokerSessionState::ExpectChallenge(dialler), protocol, beat_ms)
     }
 
@@ -138,7 +140,7 @@ impl<P: Protocol> BrokerSession<P> {
     /// Appends the proof: the connection is up. True if the other end had shown who it is.
     pub fn prove(&mut self, now: Mono, out: &mut Vec<u8>) -> bool {
         let BrokerSessionState::ExpectVerdict(proof) = &self.state else { return false };
-        encode(&P::Identity::frame(Said::Proof(proof.clone())), out);
+        encode(&P::Identity::frame(GreetingFrame::Proof(proof.clone())), out);
         self.open(now);
         true
     }
@@ -157,13 +159,13 @@ impl<P: Protocol> BrokerSession<P> {
         now: Mono,
         buffer: &'a [u8],
         out: &mut Vec<u8>,
-        meaning: impl FnOnce(&mut Self, Heard<'a, P::Identity>, &mut Vec<u8>) -> Result<S, Code>,
+        meaning: impl FnOnce(&mut Self, ReceivedFrame<'a, P::Identity>, &mut Vec<u8>) -> Result<S, Code>,
     ) -> Result<(S, usize), Fault> {
         let bytes_max =
             if self.greeting() { limits::GREETING_FRAME_BYTES_MAX } else { self.protocol.frame_bytes_max() };
         let split = split(buffer, bytes_max).inspect_err(|fault| say(fault, out))?;
         let (seq, used, heard) = match split {
-            None => (0, 0, Ok(Heard::NeedMore)),
+            None => (0, 0, Ok(ReceivedFrame::NeedMore)),
             Some(Piece { header, rest, used }) => {
                 let refused = Kind::from_number(header.kind).and_then(|kind| self.refuses(kind));
                 let frame = refused.map_or_else(|| decode(&header, rest).map_err(|fault| fault.code), Err);
@@ -191,36 +193,46 @@ impl<P: Protocol> BrokerSession<P> {
     }
 
     #[inline]
-    fn take<'a>(&mut self, now: Mono, frame: Frame<'a>, out: &mut Vec<u8>) -> Result<Heard<'a, P::Identity>, Code> {
+    fn take<'a>(
+        &mut self,
+        now: Mono,
+        frame: Frame<'a>,
+        out: &mut Vec<u8>,
+    ) -> Result<ReceivedFrame<'a, P::Identity>, Code> {
         match frame {
             Frame::Ping { seq } => {
                 encode(&Frame::Pong { seq }, out);
-                Ok(Heard::Done)
+                Ok(ReceivedFrame::Done)
             }
-            Frame::Pong { seq } => Ok(Heard::Pong(seq)),
-            Frame::Error { .. } => Ok(Heard::Frame(frame)),
+            Frame::Pong { seq } => Ok(ReceivedFrame::Pong(seq)),
+            Frame::Error { .. } => Ok(ReceivedFrame::Frame(frame)),
             frame if self.greeting() => self.greet(now, frame, out),
-            frame => Ok(Heard::Frame(frame)),
+            frame => Ok(ReceivedFrame::Frame(frame)),
         }
     }
 
-    fn greet<'a>(&mut self, now: Mono, frame: Frame<'_>, out: &mut Vec<u8>) -> Result<Heard<'a, P::Identity>, Code> {
+    fn greet<'a>(
+        &mut self,
+        now: Mono,
+        frame: Frame<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<ReceivedFrame<'a, P::Identity>, Code> {
         match (std::mem::replace(&mut self.state, BrokerSessionState::Over), P::Identity::said(frame)) {
-            (BrokerSessionState::ExpectHello(acceptor), Some(Said::Hello(hello))) => {
+            (BrokerSessionState::ExpectHello(acceptor), Some(GreetingFrame::Hello(hello))) => {
                 let (challenge, expect) = acceptor.greeted(*hello)?;
-                encode(&P::Identity::frame(Said::Challenge(Box::new(challenge))), out);
+                encode(&P::Identity::frame(GreetingFrame::Challenge(Box::new(challenge))), out);
                 self.state = BrokerSessionState::ExpectProof(expect);
-                Ok(Heard::Done)
+                Ok(ReceivedFrame::Done)
             }
-            (BrokerSessionState::ExpectChallenge(dialler), Some(Said::Challenge(challenge))) => {
-                let Greeted { peer, proof } = dialler.challenged(*challenge)?;
+            (BrokerSessionState::ExpectChallenge(dialler), Some(GreetingFrame::Challenge(challenge))) => {
+                let VerifiedDialler { peer, proof } = dialler.challenged(*challenge)?;
                 self.state = BrokerSessionState::ExpectVerdict(proof);
-                Ok(Heard::Reached(peer))
+                Ok(ReceivedFrame::Reached(peer))
             }
-            (BrokerSessionState::ExpectProof(expect), Some(Said::Proof(proof))) => {
+            (BrokerSessionState::ExpectProof(expect), Some(GreetingFrame::Proof(proof))) => {
                 let peer = expect.proven(&proof)?;
                 self.open(now);
-                Ok(Heard::Accepted(peer))
+                Ok(ReceivedFrame::Accepted(peer))
             }
             _ => Err(Code::ExpectedConnect),
         }

@@ -1,4 +1,4 @@
-//! Bytes to values.
+//! The decoder: bytes to values.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Values to bytes, appended to the caller's buffer.
+//! The encoder: values to bytes, appended to the caller's buffer.
 
 use serde::Serialize;
 

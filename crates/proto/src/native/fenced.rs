@@ -1,5 +1,5 @@
-//! The frames that may carry the token of an exclusive queue, as values of their own. Nothing in them needs to be freed, so
-//! that frames without a token do not pay for those with one.
+//! Frames that can carry the token of an exclusive queue. Nothing in them needs to be freed, so that frames without a
+//! token do not pay for those with one.
 
 use super::frame::Raw;
 use super::{Frame, Kind};

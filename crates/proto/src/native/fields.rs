@@ -1,4 +1,4 @@
-//! Reads fixed fields off the front of a frame. Short input is an error, never a panic.
+//! A reader of fixed fields at the front of a frame. Short input is an error, never a panic.
 
 use crate::model::Code;
 

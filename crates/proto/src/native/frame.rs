@@ -1,4 +1,4 @@
-//! Every frame as a value. Control frames own their few fields; hot frames borrow the bytes they came in.
+//! Frames as values. Control frames own their few fields; hot frames borrow the bytes they came in.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Where a frame ends, and how long it may be.
+//! Framing: where a frame ends, and how long it can be.
 
 use super::{Fault, HEADER_LEN, Header, Kind, MAGIC};
 use crate::model::Code;

@@ -1,5 +1,5 @@
-//! How two brokers show each other who they are, without sockets, clock or chance: values in, values out. Links and the ring
-//! greet in the same way; what differs is what a broker says of itself ([`Greets`]).
+//! The greeting of two brokers: mutual proof of identity, without sockets, clock or randomness. Links and the ring
+//! greet in the same way; what differs is what a broker says of itself ([`GreetingIdentity`]).
 //!
 //! The dialler says who it is and a nonce; the acceptor the same, with a proof over both that it knows the secret; then the
 //! dialler proves the same. A proof is worth nothing in another greeting (the nonces differ), in the other direction, for
@@ -52,7 +52,7 @@ pub struct Proof {
 }
 
 /// The identity of a broker in one kind of greeting.
-pub trait Greets: Clone + fmt::Debug + PartialEq + Eq {
+pub trait GreetingIdentity: Clone + fmt::Debug + PartialEq + Eq {
     /// The dialler's first frame.
     type Hello: Clone + fmt::Debug + PartialEq + Eq;
     /// The acceptor's answer.
@@ -75,14 +75,14 @@ pub trait Greets: Clone + fmt::Debug + PartialEq + Eq {
     /// All that is proven of both ends, in order. All that differs in length has its length before it.
     fn tell(ends: [&Self; 2], mac: &mut impl FnMut(&[u8]));
     /// The content of a frame of this greeting.
-    fn said(frame: Frame<'_>) -> Option<Said<Self>>;
+    fn said(frame: Frame<'_>) -> Option<GreetingFrame<Self>>;
     /// The frame that says it.
-    fn frame(said: Said<Self>) -> Frame<'static>;
+    fn frame(said: GreetingFrame<Self>) -> Frame<'static>;
 }
 
 /// One of the three things that are said in a greeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said<I: Greets> {
+pub enum GreetingFrame<I: GreetingIdentity> {
     /// By the dialler.
     Hello(Box<I::Hello>),
     /// By the acceptor.
@@ -122,7 +122,7 @@ impl GreetingCredentials {
     }
 }
 
-impl<I: Greets> GreetingCredentials<I> {
+impl<I: GreetingIdentity> GreetingCredentials<I> {
     /// Whether a peer may be greeted at all.
     const fn may_greet(&self, local: bool) -> Result<(), Code> {
         if self.secret.is_some() || local { Ok(()) } else { Err(I::REFUSED) }
@@ -139,14 +139,14 @@ pub struct Dialler<I = Identity> {
 
 /// The dialler knows who the other end is, and has not shown itself yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Greeted<I = Identity> {
+pub struct VerifiedDialler<I = Identity> {
     /// The identity of the other end.
     pub peer: I,
     /// The proof that completes the connection.
     pub proof: Proof,
 }
 
-impl<I: Greets> Dialler<I> {
+impl<I: GreetingIdentity> Dialler<I> {
     /// `local`: the other end is on this machine.
     pub const fn new(me: GreetingCredentials<I>, nonce: Nonce, local: bool) -> Self {
         Self { me, nonce, local }
@@ -158,14 +158,14 @@ impl<I: Greets> Dialler<I> {
     }
 
     /// The other end shows who it is.
-    pub fn challenged(self, challenge: I::Challenge) -> Result<Greeted<I>, Code> {
+    pub fn challenged(self, challenge: I::Challenge) -> Result<VerifiedDialler<I>, Code> {
         self.me.may_greet(self.local)?;
         let (peer, nonce, proof) = I::from_challenge(challenge)?;
         let nonce = nonce_of(&nonce)?;
-        let scene = Scene { dialler: (&self.me.identity, &self.nonce), acceptor: (&peer, &nonce) };
+        let scene = ProofInput { dialler: (&self.me.identity, &self.nonce), acceptor: (&peer, &nonce) };
         scene.check(self.me.secret.as_ref(), BY_ACCEPTOR, &proof)?;
         let proof = Proof { proof: scene.prove(self.me.secret.as_ref(), BY_DIALLER) };
-        Ok(Greeted { peer, proof })
+        Ok(VerifiedDialler { peer, proof })
     }
 }
 
@@ -186,7 +186,7 @@ pub struct ExpectProof<I = Identity> {
     peer_nonce: Nonce,
 }
 
-impl<I: Greets> Acceptor<I> {
+impl<I: GreetingIdentity> Acceptor<I> {
     /// `local`: the other end is on this machine.
     pub const fn new(me: GreetingCredentials<I>, nonce: Nonce, local: bool) -> Self {
         Self { me, nonce, local }
@@ -198,29 +198,29 @@ impl<I: Greets> Acceptor<I> {
         let (peer, peer_nonce) = I::from_hello(hello)?;
         let peer_nonce = nonce_of(&peer_nonce)?;
         let Self { me, nonce, .. } = self;
-        let scene = Scene { dialler: (&peer, &peer_nonce), acceptor: (&me.identity, &nonce) };
+        let scene = ProofInput { dialler: (&peer, &peer_nonce), acceptor: (&me.identity, &nonce) };
         let proof = scene.prove(me.secret.as_ref(), BY_ACCEPTOR);
         let challenge = me.identity.challenge(Bytes::copy_from_slice(&nonce), proof);
         Ok((challenge, ExpectProof { me, nonce, peer, peer_nonce }))
     }
 }
 
-impl<I: Greets> ExpectProof<I> {
+impl<I: GreetingIdentity> ExpectProof<I> {
     /// The other end shows that it is who it said.
     pub fn proven(self, proof: &Proof) -> Result<I, Code> {
-        let scene = Scene { dialler: (&self.peer, &self.peer_nonce), acceptor: (&self.me.identity, &self.nonce) };
+        let scene = ProofInput { dialler: (&self.peer, &self.peer_nonce), acceptor: (&self.me.identity, &self.nonce) };
         scene.check(self.me.secret.as_ref(), BY_DIALLER, &proof.proof)?;
         Ok(self.peer)
     }
 }
 
 /// The input of a proof: both ends of one greeting.
-struct Scene<'a, I> {
+struct ProofInput<'a, I> {
     dialler: (&'a I, &'a Nonce),
     acceptor: (&'a I, &'a Nonce),
 }
 
-impl<I: Greets> Scene<'_, I> {
+impl<I: GreetingIdentity> ProofInput<'_, I> {
     /// Nothing without a secret.
     fn prove(&self, secret: Option<&Secret>, by: u8) -> Bytes {
         let proof = secret.map(|secret| Bytes::copy_from_slice(&self.mac(secret, by).finalize().into_bytes()));
@@ -248,7 +248,7 @@ impl<I: Greets> Scene<'_, I> {
     }
 }
 
-impl Greets for Identity {
+impl GreetingIdentity for Identity {
     type Hello = LinkHello;
     type Challenge = LinkChallenge;
     const LABEL: &'static [u8] = b"turno link 1";
@@ -294,20 +294,20 @@ impl Greets for Identity {
         }
     }
 
-    fn said(frame: Frame<'_>) -> Option<Said<Self>> {
+    fn said(frame: Frame<'_>) -> Option<GreetingFrame<Self>> {
         match frame {
-            Frame::LinkHello { hello } => Some(Said::Hello(hello)),
-            Frame::LinkChallenge { challenge } => Some(Said::Challenge(challenge)),
-            Frame::LinkProof { proof } => Some(Said::Proof(proof)),
+            Frame::LinkHello { hello } => Some(GreetingFrame::Hello(hello)),
+            Frame::LinkChallenge { challenge } => Some(GreetingFrame::Challenge(challenge)),
+            Frame::LinkProof { proof } => Some(GreetingFrame::Proof(proof)),
             _ => None,
         }
     }
 
-    fn frame(said: Said<Self>) -> Frame<'static> {
+    fn frame(said: GreetingFrame<Self>) -> Frame<'static> {
         match said {
-            Said::Hello(hello) => Frame::LinkHello { hello },
-            Said::Challenge(challenge) => Frame::LinkChallenge { challenge },
-            Said::Proof(proof) => Frame::LinkProof { proof },
+            GreetingFrame::Hello(hello) => Frame::LinkHello { hello },
+            GreetingFrame::Challenge(challenge) => Frame::LinkChallenge { challenge },
+            GreetingFrame::Proof(proof) => Frame::LinkProof { proof },
         }
     }
 }

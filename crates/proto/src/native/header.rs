@@ -1,4 +1,4 @@
-//! The 16 bytes every native frame begins with.
+//! The header of a native frame: 16 bytes.
 
 /// The magic number: bytes 47 C0 on the wire.
 pub const MAGIC: u16 = 0xC047;

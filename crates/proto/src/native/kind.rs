@@ -1,4 +1,4 @@
-//! The table of frame types: number, name, and who sends it.
+//! The table of frame types: number, name and sender.
 
 /// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
-//! One end of a link without its socket: which frames may come, and how long they take.
+//! The session of a link: allowed frames, and time limits.
 //!
 //! Both ends are the same but for who dialled. What is wrong on a link ends it: a broker that misunderstands another would
 //! keep messages waiting for an answer that never comes.
 
 use std::collections::VecDeque;
 
-use super::broker_session::{BrokerSession, Heard, Protocol};
+use super::broker_session::{BrokerSession, Protocol, ReceivedFrame};
 use super::decode::Fault;
 use super::greeting::{GreetingCredentials, Identity, Nonce};
 use super::{Frame, Kind};
@@ -104,21 +104,21 @@ impl LinkSession {
         self.hear(now, buffer, out, |session, heard, _| {
             let link = &mut session.protocol;
             Ok(match heard {
-                Heard::NeedMore => LinkStep::NeedMore,
-                Heard::Done => LinkStep::Done,
-                Heard::Reached(peer) => {
+                ReceivedFrame::NeedMore => LinkStep::NeedMore,
+                ReceivedFrame::Done => LinkStep::Done,
+                ReceivedFrame::Reached(peer) => {
                     link.peer_bytes_max = peer.frame_bytes_max;
                     LinkStep::Greeted(Box::new(peer))
                 }
-                Heard::Accepted(peer) => {
+                ReceivedFrame::Accepted(peer) => {
                     link.peer_bytes_max = peer.frame_bytes_max;
                     LinkStep::Linked(Box::new(peer))
                 }
-                Heard::Pong(seq) => link.pong(now, seq),
-                Heard::Frame(Frame::Error { code, fatal: true, .. }) => LinkStep::Ended(code),
+                ReceivedFrame::Pong(seq) => link.pong(now, seq),
+                ReceivedFrame::Frame(Frame::Error { code, fatal: true, .. }) => LinkStep::Ended(code),
                 // Tokens are between a worker and its broker; brokers tell each other of them in offers.
-                Heard::Frame(Frame::Fenced { .. }) => return Err(Code::WrongDirection),
-                Heard::Frame(frame) => LinkStep::Frame(frame),
+                ReceivedFrame::Frame(Frame::Fenced { .. }) => return Err(Code::WrongDirection),
+                ReceivedFrame::Frame(frame) => LinkStep::Frame(frame),
             })
         })
     }

@@ -1,4 +1,5 @@
-//! The native wire. `docs/reference/protocol` is its page for strangers; `vectors/` holds golden bytes of every frame.
+//! The native protocol. `docs/reference/protocol` is its page for strangers; `vectors/` holds golden bytes of every
+//! frame.
 
 mod body;
 mod broker_session;
@@ -29,8 +30,8 @@ pub use fenced::FencedFrame;
 pub use frame::{Answer, Deliver, Frame, Raw, RawBroadcast, RawEvent, RawOutgoing};
 pub use framing::{Piece, split};
 pub use greeting::{
-    Acceptor, Dialler, ExpectProof, Greeted, GreetingCredentials, Greets, Identity, NONCE_BYTES, Nonce, Proof, Said,
-    Secret,
+    Acceptor, Dialler, ExpectProof, GreetingCredentials, GreetingFrame, GreetingIdentity, Identity, NONCE_BYTES, Nonce,
+    Proof, Secret, VerifiedDialler,
 };
 pub use header::{HEADER_LEN, Header, MAGIC};
 pub use kind::{Direction, Family, Kind};

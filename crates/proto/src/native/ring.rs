@@ -9,7 +9,7 @@ use super::decode::raw;
 use super::encode::{begin, finish, plain};
 use super::fields::Reader;
 use super::frame::{Frame, Raw, RawEvent};
-use super::greeting::{Greets, Said};
+use super::greeting::{GreetingFrame, GreetingIdentity};
 use super::{Header, Kind, Proof, VERSION, cut, flags};
 use crate::model::ring::{Circle, Member, NewConn, Origin, Publication, PublicationRef, RetConn, RingMessage, Sid};
 use crate::model::topic::EventRef;
@@ -55,7 +55,7 @@ pub struct RingIdentity {
     pub program: String,
 }
 
-impl Greets for RingIdentity {
+impl GreetingIdentity for RingIdentity {
     type Hello = RingHello;
     type Challenge = RingChallenge;
     const LABEL: &'static [u8] = b"turno ring 1";
@@ -112,20 +112,20 @@ impl Greets for RingIdentity {
         }
     }
 
-    fn said(frame: Frame<'_>) -> Option<Said<Self>> {
+    fn said(frame: Frame<'_>) -> Option<GreetingFrame<Self>> {
         match frame {
-            Frame::RingHello { hello } => Some(Said::Hello(hello)),
-            Frame::RingChallenge { challenge } => Some(Said::Challenge(challenge)),
-            Frame::RingProof { proof } => Some(Said::Proof(proof)),
+            Frame::RingHello { hello } => Some(GreetingFrame::Hello(hello)),
+            Frame::RingChallenge { challenge } => Some(GreetingFrame::Challenge(challenge)),
+            Frame::RingProof { proof } => Some(GreetingFrame::Proof(proof)),
             _ => None,
         }
     }
 
-    fn frame(said: Said<Self>) -> Frame<'static> {
+    fn frame(said: GreetingFrame<Self>) -> Frame<'static> {
         match said {
-            Said::Hello(hello) => Frame::RingHello { hello },
-            Said::Challenge(challenge) => Frame::RingChallenge { challenge },
-            Said::Proof(proof) => Frame::RingProof { proof },
+            GreetingFrame::Hello(hello) => Frame::RingHello { hello },
+            GreetingFrame::Challenge(challenge) => Frame::RingChallenge { challenge },
+            GreetingFrame::Proof(proof) => Frame::RingProof { proof },
         }
     }
 }

@@ -1,9 +1,9 @@
-//! One end of a ring's connection without its socket: which frames may come when, and in which direction.
+//! The session of a ring connection: allowed frames by state and direction.
 //!
 //! The end that dialled sends, the other receives: only a few messages go back. What is wrong on a connection of the ring ends
 //! it; the members make another one, and what is missing is sent again.
 
-use super::broker_session::{BrokerSession, Heard, Protocol};
+use super::broker_session::{BrokerSession, Protocol, ReceivedFrame};
 use super::decode::Fault;
 use super::greeting::{GreetingCredentials, Nonce};
 use super::ring::RingIdentity;
@@ -129,18 +129,18 @@ impl RingSession {
     /// On a fault ERROR is already in `out`: write it and close.
     pub fn step<'a>(&mut self, now: Mono, buffer: &'a [u8], out: &mut Vec<u8>) -> Result<(RingStep<'a>, usize), Fault> {
         self.hear(now, buffer, out, |session, heard, out| match heard {
-            Heard::NeedMore => Ok(RingStep::NeedMore),
-            Heard::Done | Heard::Pong(_) => Ok(RingStep::Done),
-            Heard::Reached(peer) => {
+            ReceivedFrame::NeedMore => Ok(RingStep::NeedMore),
+            ReceivedFrame::Done | ReceivedFrame::Pong(_) => Ok(RingStep::Done),
+            ReceivedFrame::Reached(peer) => {
                 let member = peer.member.ok_or(Code::BadBody)?;
                 session.prove(now, out);
                 Ok(RingStep::Reached(Box::new(member)))
             }
-            Heard::Accepted(peer) => {
+            ReceivedFrame::Accepted(peer) => {
                 session.protocol = RingProtocol::ExpectOpening { numbered: peer.member.is_some() };
                 Ok(RingStep::Accepted(peer.member.map(Box::new)))
             }
-            Heard::Frame(frame) => session.protocol.take(frame),
+            ReceivedFrame::Frame(frame) => session.protocol.take(frame),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The broker's side of a connection without its socket: greeting, heartbeat, and which frames may come when.
+//! The broker's session of a connection: greeting, heartbeat, and allowed frames by state.
 //!
 //! The shell feeds it bytes and asks it for steps; what it wants to say is appended to the caller's buffer.
 //! It never decides anything about queues or messages: those frames are handed on.

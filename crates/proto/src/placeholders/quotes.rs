@@ -1,5 +1,5 @@
-//! Where in a line for a shell a word in quotes of its own can stand. Not a shell's grammar: where it is not sure, it says
-//! so, and the place is refused.
+//! Quoting in shell commands: the places where a quoted word can be inserted. Not a shell's grammar: where it is not
+//! sure, it says so, and the place is refused.
 
 /// The state after the part of a line that was read.
 #[derive(Debug, Default)]

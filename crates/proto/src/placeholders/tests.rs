@@ -19,7 +19,7 @@ fn shape(fields: usize) -> Option<Shape> {
 }
 
 /// The first word of a command, filled.
-fn word(work: &Work, given: Given<'_>) -> String {
+fn word(work: &Work, given: PlaceholderValues<'_>) -> String {
     fill(work, given).argv.remove(0)
 }
 
@@ -51,11 +51,11 @@ fn braces_stand_for_the_item_or_the_number() {
     ];
     for (text, filled) in table {
         let work = with(text, &[]);
-        assert_eq!(word(&work, Given::item(7, &["a b"])), filled, "{text}");
-        assert_eq!(word(&work, Given::number(7)), filled.replace("a b", "7"), "{text}");
+        assert_eq!(word(&work, PlaceholderValues::item(7, &["a b"])), filled, "{text}");
+        assert_eq!(word(&work, PlaceholderValues::number(7)), filled.replace("a b", "7"), "{text}");
         assert_eq!(check(&work, shape(1)), Ok(()), "{text}");
         assert_eq!(check(&work, None), Ok(()), "{text}");
-        assert_eq!(word(&Work { verbatim: true, ..work }, Given::number(7)), text, "meant as it is");
+        assert_eq!(word(&Work { verbatim: true, ..work }, PlaceholderValues::number(7)), text, "meant as it is");
     }
 }
 
@@ -78,11 +78,11 @@ fn columns_have_names() {
     ];
     for (text, filled) in table {
         let work = with(text, &columns);
-        assert_eq!(word(&work, Given::item(7, &["1", "Ann", "0.5"])), filled, "{text}");
+        assert_eq!(word(&work, PlaceholderValues::item(7, &["1", "Ann", "0.5"])), filled, "{text}");
         assert_eq!(check(&work, shape(3)), Ok(()), "{text}");
     }
-    assert_eq!(word(&with("{}", &["x"]), Given::item(7, &["1"])), "1", "a single column needs no name");
-    assert_eq!(word(&with("{y}", &["x", "y"]), Given::item(7, &["1"])), "{y}", "a field that is missing");
+    assert_eq!(word(&with("{}", &["x"]), PlaceholderValues::item(7, &["1"])), "1", "a single column needs no name");
+    assert_eq!(word(&with("{y}", &["x", "y"]), PlaceholderValues::item(7, &["1"])), "{y}", "a field that is missing");
 }
 
 #[test]
@@ -104,22 +104,30 @@ fn parts_of_a_path_and_the_number_have_placeholders() {
     for (item, parts) in table {
         for (place, part) in ["{.}", "{/}", "{/.}", "{//}"].into_iter().zip(parts) {
             let work = with(place, &[]);
-            assert_eq!(word(&work, Given::item(7, &[item])), part, "{place} of {item}");
-            assert_eq!(word(&with(place, &["path"]), Given::item(7, &[item])), part, "{place} of {item}");
+            assert_eq!(word(&work, PlaceholderValues::item(7, &[item])), part, "{place} of {item}");
+            assert_eq!(word(&with(place, &["path"]), PlaceholderValues::item(7, &[item])), part, "{place} of {item}");
             assert_eq!((check(&work, shape(1)), has_places(&work)), (Ok(()), true), "{place}");
         }
     }
     for (text, filled) in
         [("{#}", "7"), ("{{#}}", "{#}"), ("run-{#}/{/.}", "run-7/x"), ("{{.}}", "{.}"), ("${#}", "${#}")]
     {
-        assert_eq!(word(&with(text, &[]), Given::item(7, &["in/x.csv"])), filled, "{text}");
+        assert_eq!(word(&with(text, &[]), PlaceholderValues::item(7, &["in/x.csv"])), filled, "{text}");
     }
-    assert_eq!(word(&with("{#}{.}", &[]), Given::number(7)), "77", "the number is the item of a job without items");
-    assert_eq!(word(&with("{#}-{x}", &["x", "y"]), Given::item(7, &["a", "b"])), "7-a");
-    assert_eq!(word(&with("{#}", &["#", "y"]), Given::item(7, &["a", "b"])), "a", "a column of that name goes first");
+    assert_eq!(
+        word(&with("{#}{.}", &[]), PlaceholderValues::number(7)),
+        "77",
+        "the number is the item of a job without items"
+    );
+    assert_eq!(word(&with("{#}-{x}", &["x", "y"]), PlaceholderValues::item(7, &["a", "b"])), "7-a");
+    assert_eq!(
+        word(&with("{#}", &["#", "y"]), PlaceholderValues::item(7, &["a", "b"])),
+        "a",
+        "a column of that name goes first"
+    );
     let work = line("cp {} out/{/.}-{#}", &[]);
     assert_eq!(
-        fill(&work, Given::item(7, &["it's.x"])).argv,
+        fill(&work, PlaceholderValues::item(7, &["it's.x"])).argv,
         words(&["/bin/sh", "-c", "cp 'it'\\''s.x' out/'it'\\''s'-'7'"])
     );
 }
@@ -151,12 +159,12 @@ fn directory_and_environment_are_filled_too() {
         env: vec![("SEED".to_owned(), "{}".to_owned()), ("{}".to_owned(), "x".to_owned())],
         ..Work::default()
     };
-    let filled = Filled {
+    let filled = FilledCommand {
         argv: words(&["run", "--in", "7"]),
         cwd: "/data/7".to_owned(),
         env: vec![("SEED".to_owned(), "7".to_owned()), ("{}".to_owned(), "x".to_owned())],
     };
-    assert_eq!(fill(&work, Given::number(7)), filled);
+    assert_eq!(fill(&work, PlaceholderValues::number(7)), filled);
     assert_eq!(check(&work, None), Err(FillError::InName { name: "{}".to_owned() }));
 }
 
@@ -173,15 +181,15 @@ fn a_shell_gets_one_word() {
     ];
     for (text, item, filled) in table {
         let work = line(text, &[]);
-        assert_eq!(fill(&work, Given::item(7, &[item])).argv, words(&["/bin/sh", "-c", filled]), "{text}");
+        assert_eq!(fill(&work, PlaceholderValues::item(7, &[item])).argv, words(&["/bin/sh", "-c", filled]), "{text}");
         assert_eq!(check(&work, shape(1)), Ok(()), "{text}");
     }
     let work = Work { env: vec![("ITEM".to_owned(), "{}".to_owned())], ..line("run", &[]) };
-    let env = fill(&work, Given::item(7, &["it's"])).env;
+    let env = fill(&work, PlaceholderValues::item(7, &["it's"])).env;
     assert_eq!(env, [("ITEM".to_owned(), "it's".to_owned())], "only a shell's line needs quotes");
     assert_eq!(check(&Work { argv: words(&["a", "b"]), ..work }, None), Err(FillError::ShellLine));
     let work = Work { verbatim: true, ..line("find . -exec rm {} ;", &[]) };
-    assert_eq!(fill(&work, Given::number(1)).argv, words(&["/bin/sh", "-c", "find . -exec rm {} ;"]));
+    assert_eq!(fill(&work, PlaceholderValues::number(1)).argv, words(&["/bin/sh", "-c", "find . -exec rm {} ;"]));
 }
 
 #[test]
@@ -284,13 +292,13 @@ proptest! {
         let columns: &[&str] = if named { &["a", "aa"] } else { &[] };
         let work = Work { shell, ..with(&text, columns) };
         let fields = vec![item.as_str(); columns.len().max(1)];
-        let filled = fill(&work, Given::item(7, &fields));
+        let filled = fill(&work, PlaceholderValues::item(7, &fields));
         let items = Some(Shape { count: 1, fields: fields.len(), longest: item.len() });
         if check(&work, items).is_ok() {
             let bytes: usize = filled.argv.iter().map(String::len).sum();
             prop_assert!(bytes <= bytes_max(text.len(), item.len()) + "/bin/sh-c".len());
             if !has_places(&work) {
-                prop_assert_eq!(fill(&work, Given::item(7, &vec!["other"; fields.len()])), filled);
+                prop_assert_eq!(fill(&work, PlaceholderValues::item(7, &vec!["other"; fields.len()])), filled);
             }
         }
     }
@@ -299,7 +307,7 @@ proptest! {
     #[test]
     fn doubled_braces_are_braces(item in "[a-z]{1,3}", depth in 1_usize..4) {
         let text = format!("{}{}", "{{".repeat(depth), "}}".repeat(depth));
-        let filled = word(&with(&text, &[]), Given::item(7, &[&item]));
+        let filled = word(&with(&text, &[]), PlaceholderValues::item(7, &[&item]));
         prop_assert_eq!(filled, format!("{}{}", "{".repeat(depth), "}".repeat(depth)));
     }
 }

@@ -1,4 +1,4 @@
-//! Why a connection ends: a closed list, each with the code that people and programs read.
+//! Protocol faults that end a connection: a closed list, each with its code.
 
 use super::SocketType;
 use crate::model::Code;

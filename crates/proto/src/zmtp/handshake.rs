@@ -3,8 +3,8 @@
 use super::command::{self, Command};
 use super::curve::traffic::Traffic;
 use super::curve::{Entropy, client, server};
-use super::metadata::{self, Met};
-use super::settings::{Ours, Peer, Security, User, ZmtpCredentials, ZmtpSettings};
+use super::metadata::{self, PeerMetadata};
+use super::settings::{OwnSocketType, Peer, Security, User, ZmtpCredentials, ZmtpSettings};
 use super::{Version, ZmtpFault, plain};
 
 /// How far the handshake is.
@@ -24,7 +24,7 @@ pub(super) enum Handshake {
     PlainExpectReady,
     CurveExpectHello(Box<server::ExpectHello>),
     CurveExpectInitiate(Box<server::ExpectInitiate>),
-    CurveExpectVerdict(Box<server::ExpectVerdict>, Met),
+    CurveExpectVerdict(Box<server::ExpectVerdict>, PeerMetadata),
     CurveExpectWelcome(Box<client::ExpectWelcome>),
     CurveExpectReady(Box<client::ExpectReady>),
 }
@@ -42,8 +42,8 @@ impl Handshake {
     pub(super) fn begin(settings: &ZmtpSettings, entropy: Entropy, out: &mut Vec<u8>) -> Self {
         match &settings.security {
             Security::Null => {
-                let said = matches!(settings.ours, Ours::Is(_));
-                if let Ours::Is(_) = settings.ours {
+                let said = matches!(settings.ours, OwnSocketType::Is(_));
+                if let OwnSocketType::Is(_) = settings.ours {
                     command::encode("READY", &[&stated(settings)], out);
                 }
                 Self::NullExpectReady { said }
@@ -140,13 +140,13 @@ impl Handshake {
     }
 }
 
-fn done(met: Met, user: User, version: Version, traffic: Option<Traffic>) -> Progress {
-    let Met { ours, theirs: socket_type, identity } = met;
+fn done(met: PeerMetadata, user: User, version: Version, traffic: Option<Traffic>) -> Progress {
+    let PeerMetadata { ours, theirs: socket_type, identity } = met;
     Progress::Done(Peer { socket_type, ours, identity, user, version }, traffic.map(Box::new))
 }
 
 /// The properties of this end, once it knows the peer's.
-fn properties(met: &Met, settings: &ZmtpSettings) -> Vec<u8> {
+fn properties(met: &PeerMetadata, settings: &ZmtpSettings) -> Vec<u8> {
     let mut data = Vec::new();
     metadata::encode(met.ours, &settings.identity, &mut data);
     data
@@ -154,7 +154,7 @@ fn properties(met: &Met, settings: &ZmtpSettings) -> Vec<u8> {
 
 /// The properties of an end that says them before it knows the peer's.
 fn stated(settings: &ZmtpSettings) -> Vec<u8> {
-    let Ours::Is(ours) = settings.ours else {
+    let OwnSocketType::Is(ours) = settings.ours else {
         panic!("an end that says its properties first has a socket type of its own")
     };
     let mut data = Vec::new();

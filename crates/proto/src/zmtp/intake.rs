@@ -1,4 +1,4 @@
-//! From bytes to whole commands and messages.
+//! Incoming bytes, assembled to whole commands and messages.
 //!
 //! Bytes are copied once, to where the message will be handed out. Memory grows with the bytes that came, never with the
 //! size that a frame claims.

@@ -1,4 +1,4 @@
-//! A message: its parts, side by side in one block.
+//! Messages: their parts in one block.
 
 use bytes::Bytes;
 

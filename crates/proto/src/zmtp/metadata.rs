@@ -1,7 +1,7 @@
-//! The properties that each end says of itself in the handshake.
+//! Metadata: the properties that each end sends in the handshake.
 
 use super::command::{put_short, short};
-use super::settings::{Ours, ZmtpSettings};
+use super::settings::{OwnSocketType, ZmtpSettings};
 use super::{SocketType, ZmtpFault};
 
 const SOCKET_TYPE: &[u8] = b"Socket-Type";
@@ -12,7 +12,7 @@ const IDENTITY_LEN_MAX: usize = 255;
 
 /// The peer's metadata, and the socket type of this end towards it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct PeerMetadata {
     pub(super) ours: SocketType,
     pub(super) theirs: SocketType,
     pub(super) identity: Box<[u8]>,
@@ -35,7 +35,7 @@ fn put(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads the properties of the peer, and finds the type of this end.
-pub(super) fn meet(bytes: &[u8], settings: &ZmtpSettings) -> Result<Met, ZmtpFault> {
+pub(super) fn meet(bytes: &[u8], settings: &ZmtpSettings) -> Result<PeerMetadata, ZmtpFault> {
     let (mut socket_type, mut identity) = (None, None);
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -58,13 +58,13 @@ pub(super) fn meet(bytes: &[u8], settings: &ZmtpSettings) -> Result<Met, ZmtpFau
     }
     let theirs = socket_type.and_then(SocketType::from_name).ok_or(ZmtpFault::UnknownSocketType)?;
     let ours = match settings.ours {
-        Ours::Is(ours) => ours,
-        Ours::Counterpart => theirs.counterpart().ok_or(ZmtpFault::NoCounterpart(theirs))?,
+        OwnSocketType::Is(ours) => ours,
+        OwnSocketType::Counterpart => theirs.counterpart().ok_or(ZmtpFault::NoCounterpart(theirs))?,
     };
     if !ours.talks_to(theirs) {
         return Err(ZmtpFault::WrongSocketType { ours, theirs });
     }
-    Ok(Met { ours, theirs, identity: identity.into() })
+    Ok(PeerMetadata { ours, theirs, identity: identity.into() })
 }
 
 /// The name and value of the first property, and the bytes behind it.

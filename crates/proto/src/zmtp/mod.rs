@@ -24,5 +24,5 @@ pub use fault::ZmtpFault;
 pub use greeting::{Mechanism, Version};
 pub use message::Message;
 pub use session::{ZmtpSession, ZmtpStep, encode};
-pub use settings::{Ours, Peer, Security, User, ZmtpCredentials, ZmtpSettings};
+pub use settings::{OwnSocketType, Peer, Security, User, ZmtpCredentials, ZmtpSettings};
 pub use socket_type::SocketType;

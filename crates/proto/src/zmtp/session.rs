@@ -1,4 +1,4 @@
-//! One end of a ZMTP connection, without its socket: greeting, handshake, heartbeat, and which commands may come when.
+//! The session of a ZMTP connection: greeting, handshake, heartbeat, and allowed commands by state.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::curve::traffic::{Opened, Traffic};
 use super::frame::{self, MORE};
 use super::handshake::{Handshake, Progress};
 use super::intake::{Intake, Item};
-use super::{Message, Ours, Peer, SocketType, Version, ZmtpCredentials, ZmtpFault, ZmtpSettings, greeting};
+use super::{Message, OwnSocketType, Peer, SocketType, Version, ZmtpCredentials, ZmtpFault, ZmtpSettings, greeting};
 use crate::model::{Mono, limits};
 
 /// The result of one step over the bytes.
@@ -70,7 +70,7 @@ impl ZmtpSession {
         let security = &settings.security;
         let is_client = !security.is_server() && security.mechanism() != super::Mechanism::Null;
         assert!(
-            !is_client || matches!(settings.ours, Ours::Is(_)),
+            !is_client || matches!(settings.ours, OwnSocketType::Is(_)),
             "a client says its properties first, so it has a socket type of its own"
         );
         greeting::encode(settings.version, security.mechanism(), security.is_server(), out);

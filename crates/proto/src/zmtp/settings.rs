@@ -10,7 +10,7 @@ use crate::model::limits;
 #[derive(Clone, Debug)]
 pub struct ZmtpSettings {
     /// The socket type of this end.
-    pub ours: Ours,
+    pub ours: OwnSocketType,
     /// The identity of this end, at most 255 bytes. Empty: the peer chooses one.
     pub identity: Box<[u8]>,
     /// The mechanism, and the role of this end in it.
@@ -25,7 +25,7 @@ pub struct ZmtpSettings {
 
 impl ZmtpSettings {
     /// A connection without security, with the limits and heartbeat that a broker has where nothing else is set.
-    pub fn new(ours: Ours, message_bytes_max: usize) -> Self {
+    pub fn new(ours: OwnSocketType, message_bytes_max: usize) -> Self {
         Self {
             ours,
             identity: Box::default(),
@@ -39,7 +39,7 @@ impl ZmtpSettings {
 
 /// The socket type of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ours {
+pub enum OwnSocketType {
     /// This one, whatever the peer has.
     Is(SocketType),
     /// The one that suits the peer: known once the peer has named its own, so that this end waits for READY before it says

@@ -1,4 +1,4 @@
-//! Socket types: which there are, and which of them may talk to each other.
+//! Socket types, and the pairs that can be connected.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! What peers do wrong, and what comes of it: an ERROR with a stated code, or a closed connection with a stated reason.
 
 use turno_proto::foreman::{
-    BadBody, CloseReason, Counts, ErrorCode, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings,
-    ForemanState, Hello, Note, Outcome, RequestId, Running, StatusUpdate, Stop, Task, TooManyProcs, Worker,
+    BadBody, CloseReason, ConnectionNote, Counts, ErrorCode, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind,
+    ForemanSettings, ForemanState, Hello, Outcome, RequestId, Running, StatusUpdate, Stop, Task, TooManyProcs, Worker,
     WorkerEndState, WorkerEvent, decode, encode, split,
 };
 use turno_proto::model::limits;
@@ -26,7 +26,7 @@ fn the_wrong_side() {
         let (kind, seq) = (frame.kind(), frame.seq());
         let (frames, events) = seat.hears(&frame);
         assert_eq!(frames, [error(seq, ErrorCode::BadMessage, 0)]);
-        assert_eq!(events, [ForemanEvent::Note(Note::BadType { kind, seq })]);
+        assert_eq!(events, [ForemanEvent::Note(ConnectionNote::BadType { kind, seq })]);
     }
     assert_eq!(seat.offers(1, &[1]).0, [job(9, &[1])]);
 
@@ -35,7 +35,7 @@ fn the_wrong_side() {
         let (kind, seq) = (frame.kind(), frame.seq());
         let (frames, events) = seat.hears(&frame);
         assert_eq!(frames, [error(seq, ErrorCode::BadMessage, 0)]);
-        assert_eq!(events, [WorkerEvent::Note(Note::BadType { kind, seq })]);
+        assert_eq!(events, [WorkerEvent::Note(ConnectionNote::BadType { kind, seq })]);
     }
     assert_eq!(seat.hears(&job(5, &[1])).0, [ok(5, 1, 1)]);
 }
@@ -109,7 +109,7 @@ fn bad_bodies() {
     for ((what, body), seq) in bodies.iter().zip((2..).step_by(2)) {
         let (frames, events) = seat.hears_bytes(&framed(ForemanKind::Update, seq, body));
         assert_eq!(frames, [error(seq, ErrorCode::BadMessage, 0)], "{what}");
-        assert_eq!(events, [ForemanEvent::Note(Note::BadBody { kind: ForemanKind::Update, seq })], "{what}");
+        assert_eq!(events, [ForemanEvent::Note(ConnectionNote::BadBody { kind: ForemanKind::Update, seq })], "{what}");
     }
     let mut seat = WorkerSeat::greeted(2);
     for ((what, body), seq) in bodies.iter().zip((1..).step_by(2)) {
@@ -178,7 +178,7 @@ fn too_many_processors() {
     }
     assert_eq!(
         seat.hears(&ok(0, 0, 65_535)),
-        (vec![], vec![ForemanEvent::Note(Note::BadBody { kind: ForemanKind::Ok, seq: 0 })])
+        (vec![], vec![ForemanEvent::Note(ConnectionNote::BadBody { kind: ForemanKind::Ok, seq: 0 })])
     );
     assert_eq!(seat.end.state(), ForemanState::Init1);
 }

@@ -1,8 +1,8 @@
 //! The foreman's table of states, row by row.
 
 use turno_proto::foreman::{
-    CloseReason, Counts, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings,
-    ForemanState, Hello, Note, Outcome, RequestId, Running, StatusUpdate, Stop, TaskPair,
+    CloseReason, ConnectionNote, Counts, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind,
+    ForemanSettings, ForemanState, Hello, Outcome, RequestId, Running, StatusUpdate, Stop, TaskPair,
 };
 
 use crate::script::{ForemanSeat, JOB, error, hello, job, ok, ticket, update, update_of};
@@ -218,7 +218,7 @@ fn no_procs() {
     assert_eq!(
         events,
         [
-            ForemanEvent::Note(Note::Mismatch { ours: counts(0, 3), theirs }),
+            ForemanEvent::Note(ConnectionNote::Mismatch { ours: counts(0, 3), theirs }),
             answered(1, ForemanKind::Job, Outcome::Refused { code, counts: theirs }),
             ForemanEvent::Ready { room: 2 },
         ]
@@ -237,7 +237,7 @@ fn a_worker_that_refuses_what_it_has_room_for() {
         assert_eq!(
             events,
             [
-                ForemanEvent::Note(Note::Refused { kind: ForemanKind::Job, code }),
+                ForemanEvent::Note(ConnectionNote::Refused { kind: ForemanKind::Job, code }),
                 answered(1, ForemanKind::Job, Outcome::Refused { code, counts: counts(0, 3) }),
             ]
         );
@@ -277,7 +277,7 @@ fn a_worker_nobody_knows() {
     let mut seat = ForemanSeat::foreman(ForemanSettings::default());
     let (frames, events) = seat.hears(&update(0, 1));
     assert_eq!(frames, [unknown(0)]);
-    assert_eq!(events, [ForemanEvent::Note(Note::BadType { kind: ForemanKind::Update, seq: 0 })]);
+    assert_eq!(events, [ForemanEvent::Note(ConnectionNote::BadType { kind: ForemanKind::Update, seq: 0 })]);
     assert_eq!(seat.end.state(), ForemanState::Init1);
     let events = seat.hears(&hello(2, 2)).1;
     seat.answers(ticket(&events), ForemanAnswer::Ok);

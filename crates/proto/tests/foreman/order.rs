@@ -1,8 +1,8 @@
 //! Numbers, and the order of answers.
 
 use turno_proto::foreman::{
-    CloseReason, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind, ForemanSettings, Note,
-    Outcome, RequestId, Stop, Worker, WorkerEndState, WorkerEvent,
+    CloseReason, ConnectionNote, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanKind,
+    ForemanSettings, Outcome, RequestId, Stop, Worker, WorkerEndState, WorkerEvent,
 };
 
 use crate::script::{ForemanSeat, WorkerSeat, error, hello, id_of, job, ok, reset, task_of, ticket, update};
@@ -80,7 +80,7 @@ fn numbers_that_are_refused() {
     for seq in [6, 5, 3, 1, u32::MAX] {
         let (frames, events) = seat.hears(&job(seq, &[2]));
         assert_eq!(frames, [error(seq, ErrorCode::BadSeq, 5)]);
-        assert_eq!(events, [WorkerEvent::Note(Note::BadSeq { seq, last: Some(5) })]);
+        assert_eq!(events, [WorkerEvent::Note(ConnectionNote::BadSeq { seq, last: Some(5) })]);
     }
     assert_eq!(seat.hears(&job(7, &[2])).0, [ok(7, 2, 7)], "the next good one is taken");
 
@@ -103,7 +103,7 @@ fn overflow() {
     assert_eq!(seat.hears(&job(5, &[5])), (vec![], vec![]));
     let (frames, events) = seat.hears(&job(7, &[7]));
     assert_eq!(frames, [error(7, ErrorCode::Overflow, 2)]);
-    assert_eq!(events, [WorkerEvent::Note(Note::Overflow { seq: 7 })]);
+    assert_eq!(events, [WorkerEvent::Note(ConnectionNote::Overflow { seq: 7 })]);
     assert_eq!(seat.hears(&ForemanFrame::Stop { seq: 9, stop: Stop::All }).0, [error(9, ErrorCode::Overflow, 2)]);
     assert_eq!(seat.hears(&ok(2, 0, 9)).0, [ok(3, 1, 8), ok(5, 2, 7)]);
     let mut resetting = WorkerSeat { end: seat.end.clone(), now: seat.now };
@@ -143,7 +143,7 @@ fn sent_again() {
     let mut seat = ForemanSeat::greeted(9);
     seat.offers(1, &[1]);
     let (frames, events) = seat.hears(&error(1, ErrorCode::Overflow, 16));
-    assert_eq!((frames, events), (vec![], vec![ForemanEvent::Note(Note::Later { kind: ForemanKind::Job })]));
+    assert_eq!((frames, events), (vec![], vec![ForemanEvent::Note(ConnectionNote::Later { kind: ForemanKind::Job })]));
     assert_eq!(seat.end.next_deadline(), Some(seat.now.plus_millis(100)));
     seat.does(|foreman, now| foreman.cancel(now, RequestId(2), vec![id_of(1).into()]));
     assert_eq!(seat.waits(99), (vec![], vec![]), "the CANCEL of the same task stays behind");
@@ -166,7 +166,7 @@ fn unsolicited() {
     let mut worker = WorkerSeat::greeted(2);
     let mut foreman = ForemanSeat::greeted(2);
     for (frame, kind) in [(ok(8, 0, 2), ForemanKind::Ok), (error(8, ErrorCode::BadSeq, 0), ForemanKind::Error)] {
-        let note = Note::Unsolicited { kind, seq: 8 };
+        let note = ConnectionNote::Unsolicited { kind, seq: 8 };
         assert_eq!(worker.hears(&frame), (vec![], vec![WorkerEvent::Note(note)]));
         assert_eq!(foreman.hears(&frame), (vec![], vec![ForemanEvent::Note(note)]));
     }

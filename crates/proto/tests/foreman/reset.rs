@@ -1,8 +1,8 @@
 //! RESET: beginning anew without losing anything.
 
 use turno_proto::foreman::{
-    CloseReason, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanSettings, ForemanState, Hello,
-    Note, Running, Worker, WorkerEndState, WorkerEvent,
+    CloseReason, ConnectionNote, ErrorCode, Foreman, ForemanAnswer, ForemanEvent, ForemanFrame, ForemanSettings,
+    ForemanState, Hello, Running, Worker, WorkerEndState, WorkerEvent,
 };
 
 use crate::script::{ForemanSeat, JOB, WorkerSeat, error, hello, id_of, job, ok, reset, ticket, update};
@@ -21,7 +21,7 @@ fn numbers_run_out() {
         seat.hears(&ok(seq, nrun, 9 - nrun));
     }
     assert_eq!(seat.ends(4).0, [reset(8, 1)]);
-    assert_eq!(seat.hears(&reset(8, 6)), (vec![], vec![WorkerEvent::Note(Note::Reset)]));
+    assert_eq!(seat.hears(&reset(8, 6)), (vec![], vec![WorkerEvent::Note(ConnectionNote::Reset)]));
     assert_eq!(seat.end.state(), WorkerEndState::Init0);
     let (frames, _) = seat.hears(&ok(0, 0, 0));
     let [ForemanFrame::Hello { seq: 0, hello: Some(said) }] = &frames[..] else { panic!("{frames:?}") };
@@ -71,7 +71,7 @@ fn at_any_time() {
         [error(5, ErrorCode::BadSeq, 2)],
         "not the answer, and no number of a worker"
     );
-    assert_eq!(seat.hears(&reset(3, 0)), (vec![ok(0, 0, 0)], vec![ForemanEvent::Note(Note::Reset)]));
+    assert_eq!(seat.hears(&reset(3, 0)), (vec![ok(0, 0, 0)], vec![ForemanEvent::Note(ConnectionNote::Reset)]));
 
     let mut seat = WorkerSeat::greeted(9);
     seat.hears(&job(1, &[1]));
@@ -88,7 +88,7 @@ fn what_crosses_a_reset() {
     let mut seat = WorkerSeat::greeted(9);
     seat.hears(&job(5, &[1]));
     assert_eq!(seat.does(Worker::reset).0, [reset(6, 5)]);
-    let dropped = vec![WorkerEvent::Note(Note::Dropped { seq: 7 })];
+    let dropped = vec![WorkerEvent::Note(ConnectionNote::Dropped { seq: 7 })];
     assert_eq!(seat.hears(&job(7, &[2])), (vec![], dropped));
     assert_eq!(seat.end.counts().nrun, 1, "it was not started");
 
@@ -141,16 +141,16 @@ fn crossing_resets() {
     foreman.offers(1, &[1]);
     foreman.hears(&ok(1, 1, 1));
     assert_eq!((worker.does(Worker::reset).0, foreman.does(Foreman::reset).0), (vec![reset(2, 0)], vec![reset(3, 0)]));
-    assert_eq!(worker.hears(&reset(3, 0)), (vec![], vec![WorkerEvent::Note(Note::Dropped { seq: 3 })]));
+    assert_eq!(worker.hears(&reset(3, 0)), (vec![], vec![WorkerEvent::Note(ConnectionNote::Dropped { seq: 3 })]));
     assert_eq!(foreman.hears(&reset(2, 0)).0, [reset(2, 0), ok(0, 0, 0)]);
-    assert_eq!(worker.hears(&reset(2, 0)).1, [WorkerEvent::Note(Note::Reset)]);
+    assert_eq!(worker.hears(&reset(2, 0)).1, [WorkerEvent::Note(ConnectionNote::Reset)]);
     assert_eq!(worker.hears(&ok(0, 0, 0)).0, [hello(0, 2)]);
     foreman.greet(2);
 
     // The foreman's is lower.
     let (mut worker, mut foreman) = (WorkerSeat::greeted(2), ForemanSeat::greeted(2));
     assert_eq!((worker.does(Worker::reset).0, foreman.does(Foreman::reset).0), (vec![reset(2, 0)], vec![reset(1, 0)]));
-    assert_eq!(foreman.hears(&reset(2, 0)), (vec![], vec![ForemanEvent::Note(Note::Dropped { seq: 2 })]));
+    assert_eq!(foreman.hears(&reset(2, 0)), (vec![], vec![ForemanEvent::Note(ConnectionNote::Dropped { seq: 2 })]));
     assert_eq!(worker.hears(&reset(1, 0)).0, [reset(1, 0)]);
     assert_eq!(foreman.hears(&reset(1, 0)).0, [ok(0, 0, 0)]);
     assert_eq!(worker.hears(&ok(0, 0, 0)).0, [hello(0, 2)]);

@@ -1,8 +1,8 @@
 //! The worker's table of states, row by row.
 
 use turno_proto::foreman::{
-    CloseReason, Counts, ErrorCode, ForemanFrame, ForemanSettings, Hello, Note, Running, Stop, Task, TaskPair, Worker,
-    WorkerEndState, WorkerEvent,
+    CloseReason, ConnectionNote, Counts, ErrorCode, ForemanFrame, ForemanSettings, Hello, Running, Stop, Task,
+    TaskPair, Worker, WorkerEndState, WorkerEvent,
 };
 
 use crate::script::{JOB, WorkerSeat, error, hello, id_of, job, ok, task_of, update, update_of};
@@ -67,7 +67,7 @@ fn all_of_a_job_or_nothing() {
     for (seq, tasks) in [(7, vec![1]), (9, vec![2, 2])] {
         let (frames, events) = seat.hears(&job(seq, &tasks));
         assert_eq!(frames, [error(seq, ErrorCode::BadMessage, 0)]);
-        assert!(matches!(events[..], [WorkerEvent::Note(Note::BadBody { .. })]), "{events:?}");
+        assert!(matches!(events[..], [WorkerEvent::Note(ConnectionNote::BadBody { .. })]), "{events:?}");
     }
     assert_eq!(seat.end.counts(), Counts { nrun: 3, nproc: 1 });
 }
@@ -97,7 +97,7 @@ fn an_update_that_waits() {
     seat.ends(1);
     let (frames, events) = seat.hears(&error(2, ErrorCode::Overflow, 16));
     assert_eq!(frames, []);
-    assert!(matches!(events[..], [WorkerEvent::Note(Note::Later { .. })]), "{events:?}");
+    assert!(matches!(events[..], [WorkerEvent::Note(ConnectionNote::Later { .. })]), "{events:?}");
     assert_eq!(seat.end.state(), WorkerEndState::Update0);
     assert_eq!(seat.waits(99), (vec![], vec![]));
     assert_eq!(seat.hears(&job(3, &[2])).0, [ok(3, 1, 1)]);
@@ -216,7 +216,8 @@ fn a_difference_of_counts() {
     seat.ends(1);
     let (frames, events) = seat.hears(&ok(2, 1, 1));
     assert_eq!(frames, [hello(4, 2)]);
-    let mismatch = Note::Mismatch { ours: Counts { nrun: 0, nproc: 2 }, theirs: Counts { nrun: 1, nproc: 1 } };
+    let mismatch =
+        ConnectionNote::Mismatch { ours: Counts { nrun: 0, nproc: 2 }, theirs: Counts { nrun: 1, nproc: 1 } };
     assert_eq!(events, [WorkerEvent::Reported(id_of(1)), WorkerEvent::Note(mismatch)]);
     let mut healed = WorkerSeat { end: seat.end.clone(), now: seat.now };
     assert_eq!(healed.hears(&ok(4, 0, 2)), (vec![], vec![]));
@@ -239,7 +240,7 @@ fn a_foreman_that_knows_nothing() {
     let listed = Hello { num_procs: 3, running: running.to_vec(), ..Hello::default() };
     let (frames, events) = seat.hears(&ForemanFrame::Ok { seq: 2, counts: Counts::SEND_HELLO });
     assert_eq!(frames, [ForemanFrame::Hello { seq: 4, hello: Some(listed) }]);
-    assert_eq!(events, [WorkerEvent::Note(Note::HelloWanted)]);
+    assert_eq!(events, [WorkerEvent::Note(ConnectionNote::HelloWanted)]);
     assert_eq!(seat.hears(&ok(4, 2, 1)), (vec![update(6, 2)], vec![]));
     assert_eq!(seat.hears(&ok(6, 1, 2)), (vec![], vec![WorkerEvent::Reported(id_of(2))]));
 }

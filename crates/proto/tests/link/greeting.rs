@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Acceptor, Dialler, ExpectProof, Frame, Greeted, GreetingCredentials, Identity, LinkChallenge, LinkHello, Nonce,
-    Proof, Secret,
+    Acceptor, Dialler, ExpectProof, Frame, GreetingCredentials, Identity, LinkChallenge, LinkHello, Nonce, Proof,
+    Secret, VerifiedDialler,
 };
 
 use crate::{SECRET, acceptor, dialler, golden, values};
@@ -34,7 +34,7 @@ fn greet(
     let dialler = Dialler::new(a.clone(), NONCE_A, local);
     let (challenge, expect) =
         Acceptor::new(b.clone(), NONCE_B, local).greeted(dialler.hello()).map_err(|code| ("acceptor", code))?;
-    let Greeted { peer, proof } = dialler.challenged(challenge).map_err(|code| ("dialler", code))?;
+    let VerifiedDialler { peer, proof } = dialler.challenged(challenge).map_err(|code| ("dialler", code))?;
     let dialled = expect.proven(&proof).map_err(|code| ("acceptor", code))?;
     Ok((peer, dialled))
 }
@@ -47,7 +47,7 @@ fn the_greeting_is_that_of_the_golden_vectors() {
         .collect();
     let (dialler, hello, challenge, expect) =
         begin(&dialler(Some(SECRET)), &acceptor(Some(SECRET)), (NONCE_A, NONCE_B));
-    let Greeted { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
+    let VerifiedDialler { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
     expect.proven(&proof).expect("as it should be");
     let made = [
         Frame::LinkHello { hello: Box::new(hello) },
@@ -111,7 +111,7 @@ fn a_proof_with_one_bit_changed_is_refused() {
         let mut wrong = challenge.clone();
         wrong.proof = flipped(&challenge.proof, bit);
         assert_eq!(dialler.clone().challenged(wrong).map(|_| ()), Err(Code::LinkRefused));
-        let Greeted { proof, .. } = dialler.challenged(challenge).expect("as it should be");
+        let VerifiedDialler { proof, .. } = dialler.challenged(challenge).expect("as it should be");
         assert_eq!(expect.proven(&Proof { proof: flipped(&proof.proof, bit) }), Err(Code::LinkRefused));
     }
 }
@@ -127,7 +127,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Bytes {
 fn what_was_heard_before_is_refused() {
     let (a, b) = (dialler(Some(SECRET)), acceptor(Some(SECRET)));
     let (dialler, hello, challenge, _) = begin(&a, &b, (NONCE_A, NONCE_B));
-    let Greeted { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
+    let VerifiedDialler { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
 
     // LINK_HELLO and LINK_PROOF again, at an acceptor: it has another nonce now.
     let (_, expect) = Acceptor::new(b.clone(), [0x43; 32], false).greeted(hello).expect("as it should be");
@@ -147,7 +147,7 @@ fn what_is_reflected_is_refused() {
     assert_eq!(expect.proven(&Proof { proof: challenge.proof.clone() }), Err(Code::LinkRefused));
 
     // The dialler's proof as the acceptor's: a broker that is dialled is made to dial, and its frames are passed on.
-    let Greeted { proof, .. } = dialler.clone().challenged(challenge.clone()).expect("as it should be");
+    let VerifiedDialler { proof, .. } = dialler.clone().challenged(challenge.clone()).expect("as it should be");
     let mirrored = LinkChallenge { proof: proof.proof, ..challenge };
     assert_eq!(dialler.challenged(mirrored).map(|_| ()), Err(Code::LinkRefused));
 
@@ -178,7 +178,7 @@ fn what_was_changed_on_its_way_is_refused() {
         assert_eq!(dialler.clone().challenged(challenge).map(|_| ()), Err(Code::LinkRefused), "{hello:?}");
         // And a proof made for what the dialler said does not fit what the acceptor heard.
         let (sound, _) = Acceptor::new(b.clone(), NONCE_B, false).greeted(dialler.hello()).expect("as it should be");
-        let Greeted { proof, .. } = dialler.challenged(sound).expect("as it should be");
+        let VerifiedDialler { proof, .. } = dialler.challenged(sound).expect("as it should be");
         assert_eq!(expect.proven(&proof), Err(Code::LinkRefused), "{hello:?}");
     }
     // Names that change places.

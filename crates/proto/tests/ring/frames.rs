@@ -1,6 +1,6 @@
 //! Frames of the ring whose inside is wrong. (Truncated ones of every kind are in `tests/frames.rs`.)
 
-use turno_proto::model::ring::{Circle, Had, Member, NewConn, Origin, Publication, RingMessage, Sid};
+use turno_proto::model::ring::{Circle, LastReceived, Member, NewConn, Origin, Publication, RingMessage, Sid};
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{Frame, HEADER_LEN, Header, Kind, Raw, RawEvent, decode, flags};
 
@@ -34,7 +34,7 @@ fn lists_have_a_limit() {
     }
     let table = [(limits::RING_ORIGINS_MAX, None), (limits::RING_ORIGINS_MAX + 1, Some(Code::BadBody))];
     for (count, code) in table {
-        let had = vec![Had { origin: ORIGIN, seq: u64::MAX }; count];
+        let had = vec![LastReceived { origin: ORIGIN, seq: u64::MAX }; count];
         assert_eq!(code_of(&Frame::from(RingMessage::Have { had })), code);
     }
 }

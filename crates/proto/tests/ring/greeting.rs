@@ -4,8 +4,8 @@ use bytes::Bytes;
 use turno_proto::model::ring::Sid;
 use turno_proto::model::{Code, limits};
 use turno_proto::native::{
-    Acceptor, Dialler, ExpectProof, Frame, Greeted, GreetingCredentials, Identity, LinkChallenge, Nonce, Proof,
-    RingChallenge, RingHello, RingIdentity, Secret,
+    Acceptor, Dialler, ExpectProof, Frame, GreetingCredentials, Identity, LinkChallenge, Nonce, Proof, RingChallenge,
+    RingHello, RingIdentity, Secret, VerifiedDialler,
 };
 
 use crate::{SECRET, acceptor, dialler, member, unnumbered, values};
@@ -28,7 +28,7 @@ fn greet(a: &Ring, b: &Ring, local: bool) -> Result<(RingIdentity, RingIdentity)
     let dialler = Dialler::new(a.clone(), NONCE_A, local);
     let (challenge, expect) =
         Acceptor::new(b.clone(), NONCE_B, local).greeted(dialler.hello()).map_err(|code| ("acceptor", code))?;
-    let Greeted { peer, proof } = dialler.challenged(challenge).map_err(|code| ("dialler", code))?;
+    let VerifiedDialler { peer, proof } = dialler.challenged(challenge).map_err(|code| ("dialler", code))?;
     let dialled = expect.proven(&proof).map_err(|code| ("acceptor", code))?;
     Ok((peer, dialled))
 }
@@ -40,7 +40,7 @@ fn the_greeting_is_that_of_the_golden_vectors() {
         .map(|name| values::all().into_iter().find(|(other, _)| *other == name).expect("as it should be").1)
         .collect();
     let (dialler, hello, challenge, expect) = begin(&dialler(Some(SECRET)), &acceptor(Some(SECRET)));
-    let Greeted { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
+    let VerifiedDialler { proof, .. } = dialler.challenged(challenge.clone()).expect("as it should be");
     expect.proven(&proof).expect("as it should be");
     let made = [
         Frame::RingHello { hello: Box::new(hello) },
@@ -87,7 +87,7 @@ fn both_ends_need_the_same_secret_or_none_on_one_machine() {
 fn what_was_heard_before_or_is_reflected_is_refused() {
     let (a, b) = (dialler(Some(SECRET)), acceptor(Some(SECRET)));
     let (dialler, hello, challenge, expect) = begin(&a, &b);
-    let Greeted { proof, .. } = dialler.clone().challenged(challenge.clone()).expect("as it should be");
+    let VerifiedDialler { proof, .. } = dialler.clone().challenged(challenge.clone()).expect("as it should be");
 
     // RING_HELLO and RING_PROOF again, at an acceptor: it has another nonce now.
     let (_, again) = Acceptor::new(b, [0x43; 32], false).greeted(hello).expect("as it should be");
@@ -128,7 +128,7 @@ fn what_was_changed_on_its_way_is_refused() {
         assert_eq!(dialler.clone().challenged(challenge).map(|_| ()), Err(Code::RingRefused), "{hello:?}");
         // And a proof made for what the dialler said does not fit what the acceptor heard.
         let (sound, _) = Acceptor::new(b.clone(), NONCE_B, false).greeted(dialler.hello()).expect("as it should be");
-        let Greeted { proof, .. } = dialler.challenged(sound).expect("as it should be");
+        let VerifiedDialler { proof, .. } = dialler.challenged(sound).expect("as it should be");
         assert_eq!(expect.proven(&proof), Err(Code::RingRefused), "{hello:?}");
     }
     // The acceptor is not who it said either.
@@ -179,7 +179,7 @@ fn what_makes_no_sense_is_told_by_its_name() {
     // What people read may be long: it is cut.
     let long = RingHello { program: "x".repeat(1_000), ..hello };
     let (_, expect) = Acceptor::new(b, NONCE_B, false).greeted(long).expect("as it should be");
-    let Greeted { proof, .. } = {
+    let VerifiedDialler { proof, .. } = {
         let (dialler, _, challenge, _) = begin(&a, &acceptor(Some(SECRET)));
         dialler.challenged(challenge).expect("as it should be")
     };

@@ -1,6 +1,6 @@
 //! Two ends of a ring's connection, byte by byte, and all that may go wrong between them.
 
-use turno_proto::model::ring::{Circle, Errand, NewConn, RetConn, RingMessage, Sid};
+use turno_proto::model::ring::{Circle, ConnectPurpose, NewConn, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, Mono, limits};
 use turno_proto::native::{
     Connect, Fault, Frame, GreetingCredentials, Kind, RingIdentity, RingSession, RingStep, VERSION, decode, split,
@@ -47,7 +47,7 @@ fn up(me: GreetingCredentials<RingIdentity>) -> (RingSession, RingSession) {
 }
 
 fn open() -> Frame<'static> {
-    Frame::from(RingMessage::RetConn(RetConn::Open { errand: Errand::Return }))
+    Frame::from(RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Return }))
 }
 
 /// What was said is one fatal ERROR with that code.

@@ -18,8 +18,8 @@ use turno_proto::model::view::{
     WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 use turno_proto::model::{
-    BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Moment, Party, Payload, Seconds, Slots, TaskId,
-    Token, WorkerId,
+    BroadcastConsumer, BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Moment, Payload, Seconds,
+    Slots, TaskId, Token, WorkerId,
 };
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
@@ -227,7 +227,8 @@ impl Seed {
     }
 
     fn broadcast_end(&self) -> BroadcastEnd {
-        let parties = vec![Party { worker: WorkerId(self.long), name: self.text() }; usize::from(self.choice % 5)];
+        let parties =
+            vec![BroadcastConsumer { worker: WorkerId(self.long), name: self.text() }; usize::from(self.choice % 5)];
         BroadcastEnd {
             consumers: self.number,
             answered: self.word,

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::ring::{
-    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingMessage, Sid,
+    Circle, ConnectPurpose, JoinVerdict, LastReceived, LostMember, Member, NewConn, Origin, Publication, RetConn,
+    RingMessage, Sid,
 };
 use turno_proto::native::{RawEvent, RingChallenge, RingHello};
 
@@ -53,12 +54,12 @@ impl Seed {
     }
 
     pub(super) fn retconn(&self) -> RingMessage {
-        let errands = [Errand::Return, Errand::Join, Errand::Heal, Errand::Left];
+        let errands = [ConnectPurpose::Return, ConnectPurpose::Join, ConnectPurpose::Heal, ConnectPurpose::Left];
         if self.bits[0] {
-            let errand = errands[usize::from(self.choice) % errands.len()];
-            return RingMessage::RetConn(RetConn::Open { errand });
+            let purpose = errands[usize::from(self.choice) % errands.len()];
+            return RingMessage::RetConn(RetConn::Open { purpose });
         }
-        let content = if self.bits[1] { Fallen::Gap } else { Fallen::Sid(self.sid()) };
+        let content = if self.bits[1] { LostMember::Gap } else { LostMember::Sid(self.sid()) };
         RingMessage::RetConn(RetConn::Call { caller: self.member(), content, hops: self.choice })
     }
 
@@ -82,7 +83,9 @@ impl Seed {
     }
 
     pub(super) fn ring_have(&self) -> RingMessage {
-        RingMessage::Have { had: vec![Had { origin: self.origin(), seq: self.long }; usize::from(self.small % 1_025)] }
+        RingMessage::Have {
+            had: vec![LastReceived { origin: self.origin(), seq: self.long }; usize::from(self.small % 1_025)],
+        }
     }
 
     pub(super) fn caught_up(&self) -> RingMessage {

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use turno_proto::headers::{self, Headers};
-use turno_proto::model::{BroadcastEnd, Code, Cost, Delivery, Durability, MessageId, Party, Payload, WorkerId};
+use turno_proto::model::{
+    BroadcastConsumer, BroadcastEnd, Code, Cost, Delivery, Durability, MessageId, Payload, WorkerId,
+};
 use turno_proto::native::{Answer, Deliver, Frame, Raw, RawBroadcast, RawOutgoing};
 
 /// Term 1,790,000,000,000, counter 3.
@@ -120,7 +122,7 @@ fn broadcasts() -> Vec<(&'static str, Frame<'static>)> {
         ..plain
     };
     let answer = Answer { seq: 7, worker: 42, name: "w1", more: false, failed: false, raw: body(b"HELLO") };
-    let party = |worker, name: &str| Party { worker: WorkerId(worker), name: name.to_owned() };
+    let party = |worker, name: &str| BroadcastConsumer { worker: WorkerId(worker), name: name.to_owned() };
     let end = BroadcastEnd {
         consumers: 5,
         answered: 2,

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use turno_proto::model::Code;
 use turno_proto::model::ring::{
-    Circle, Errand, Fallen, Had, JoinVerdict, Member, NewConn, Origin, Publication, RetConn, RingMessage, Sid,
+    Circle, ConnectPurpose, JoinVerdict, LastReceived, LostMember, Member, NewConn, Origin, Publication, RetConn,
+    RingMessage, Sid,
 };
 use turno_proto::native::{Frame, Proof, Raw, RawEvent, RingChallenge, RingHello};
 
@@ -61,7 +62,7 @@ fn places() -> Vec<(&'static str, Frame<'static>)> {
     let round = NewConn { content: Some(Sid::new(1)), hops: 2, ..joins.clone() };
     let newconn = |newconn| Frame::from(RingMessage::NewConn(newconn));
     let retconn = |retconn| Frame::from(RingMessage::RetConn(retconn));
-    let open = |errand| retconn(RetConn::Open { errand });
+    let open = |purpose| retconn(RetConn::Open { purpose });
     let call = |content| retconn(RetConn::Call { caller: member(1, 7), content, hops: 3 });
     let servoff = |content, hops| Frame::from(RingMessage::ServOff { leaver: member(2, 5), content, hops });
     vec![
@@ -70,12 +71,12 @@ fn places() -> Vec<(&'static str, Frame<'static>)> {
         ("newconn_gap", newconn(NewConn { gap: true, ..round.clone() })),
         ("newconn_claimed", newconn(NewConn { verdict: Some(JoinVerdict::Claimed), ..round.clone() })),
         ("newconn_refused", newconn(NewConn { verdict: Some(JoinVerdict::Refused(Code::DuplicateSid)), ..round })),
-        ("retconn_return", open(Errand::Return)),
-        ("retconn_join", open(Errand::Join)),
-        ("retconn_heal", open(Errand::Heal)),
-        ("retconn_left", open(Errand::Left)),
-        ("retconn_call", call(Fallen::Sid(Sid::new(4)))),
-        ("retconn_call_gap", call(Fallen::Gap)),
+        ("retconn_return", open(ConnectPurpose::Return)),
+        ("retconn_join", open(ConnectPurpose::Join)),
+        ("retconn_heal", open(ConnectPurpose::Heal)),
+        ("retconn_left", open(ConnectPurpose::Left)),
+        ("retconn_call", call(LostMember::Sid(Sid::new(4)))),
+        ("retconn_call_gap", call(LostMember::Gap)),
         ("servoff", servoff(None, 0)),
         ("servoff_content", servoff(Some(Box::new(member(3, 9))), 1)),
         ("shutdwn", Frame::from(RingMessage::Shutdown { origin: origin(1, 7), hops: 1 })),
@@ -110,7 +111,10 @@ fn told() -> Vec<(&'static str, Frame<'static>)> {
     let members = vec![member(1, 7), member(2, 5)];
     let circle = Circle { whole: true, members: members.clone() };
     let roll_call = RingMessage::RollCall { origin: origin(1, 7), number: 12, round: 30, members: members.clone() };
-    let had = vec![Had { origin: origin(1, 7), seq: 30 }, Had { origin: origin(500, 1_700_000_000_000), seq: 70_000 }];
+    let had = vec![
+        LastReceived { origin: origin(1, 7), seq: 30 },
+        LastReceived { origin: origin(500, 1_700_000_000_000), seq: 70_000 },
+    ];
     let refused = RingMessage::Refused { code: Code::Elsewhere, instead: Some(member(2, 5)) };
     vec![
         ("roll_call", Frame::from(roll_call)),

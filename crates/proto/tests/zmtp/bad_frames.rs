@@ -1,13 +1,13 @@
 //! Bytes after the handshake that must not be: each has a stated end.
 
 use turno_proto::model::Code;
-use turno_proto::zmtp::{Ours, SocketType, Version, ZmtpFault};
+use turno_proto::zmtp::{OwnSocketType, SocketType, Version, ZmtpFault};
 
 use crate::end::{mechanisms, met, pair};
 
 /// Nothing is said to the peer: ERROR belongs to the handshake.
 fn ends(theirs: SocketType, bytes: &[u8], fault: ZmtpFault, code: Code) {
-    let mut end = met(Ours::Counterpart, theirs);
+    let mut end = met(OwnSocketType::Counterpart, theirs);
     end.said();
     assert_eq!(end.hear(bytes), b"", "{bytes:?}");
     assert_eq!((end.fault, fault.code()), (Some(fault), code), "{bytes:?}");
@@ -52,7 +52,7 @@ fn subscriptions_are_for_subscribers_and_messages_for_senders() {
     for theirs in SocketType::ALL.iter().filter(|theirs| theirs.counterpart().is_some()) {
         for command in [&b"\x04\x0b\x09SUBSCRIBEa"[..], b"\x04\x08\x06CANCELa"] {
             if theirs.subscribes() {
-                let mut end = met(Ours::Counterpart, *theirs);
+                let mut end = met(OwnSocketType::Counterpart, *theirs);
                 end.hear(command);
                 assert_eq!((end.fault, end.steps.len()), (None, 2));
             } else {
@@ -67,7 +67,7 @@ fn subscriptions_are_for_subscribers_and_messages_for_senders() {
 /// A later version may have more commands.
 #[test]
 fn an_unknown_command_is_ignored() {
-    let mut end = met(Ours::Counterpart, SocketType::Dealer);
+    let mut end = met(OwnSocketType::Counterpart, SocketType::Dealer);
     assert_eq!(end.hear(b"\x04\x05\x04JOIN\x00\x01x"), b"");
     assert_eq!((end.fault, end.messages().len()), (None, 1));
 }

@@ -1,7 +1,7 @@
 //! Greetings and handshakes that must not be: each has a stated end.
 
 use turno_proto::model::Code;
-use turno_proto::zmtp::{Ours, Security, SocketType, ZmtpFault, ZmtpSettings};
+use turno_proto::zmtp::{OwnSocketType, Security, SocketType, ZmtpFault, ZmtpSettings};
 
 use crate::end::{End, converse, curve_client, dealer, mechanisms, plain_client, server_keys, settings};
 
@@ -16,7 +16,7 @@ fn greeting(version: [u8; 2], mechanism: &[u8], as_server: u8) -> Vec<u8> {
 }
 
 fn broker(security: Security) -> End {
-    let mut end = End::new(settings(Ours::Counterpart, security));
+    let mut end = End::new(settings(OwnSocketType::Counterpart, security));
     end.said();
     end
 }
@@ -171,7 +171,8 @@ fn every_handshake_ends_at_error() {
     for (client, server, _) in mechanisms() {
         for security in [client, server] {
             let name = security.mechanism().name();
-            let ours = if security.is_server() { Ours::Counterpart } else { Ours::Is(SocketType::Dealer) };
+            let ours =
+                if security.is_server() { OwnSocketType::Counterpart } else { OwnSocketType::Is(SocketType::Dealer) };
             let mut end = End::new(settings(ours, security));
             end.hear(&greeting([3, 1], name.as_bytes(), 0));
             end.said();
@@ -189,5 +190,5 @@ fn every_handshake_ends_at_error() {
 #[test]
 #[should_panic(expected = "a client says its properties first")]
 fn a_client_cannot_wait_for_the_type_of_its_peer() {
-    End::new(settings(Ours::Counterpart, plain_client()));
+    End::new(settings(OwnSocketType::Counterpart, plain_client()));
 }

@@ -2,14 +2,14 @@
 
 use turno_proto::model::Code;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
-use turno_proto::zmtp::{Ours, Security, Version, ZmtpFault, ZmtpSettings};
+use turno_proto::zmtp::{OwnSocketType, Security, Version, ZmtpFault, ZmtpSettings};
 
 use crate::end::{
     End, client_entropy, client_keys, converse, curve_client, dealer, mechanisms, pair, server_keys, settings,
 };
 
 fn server_settings() -> ZmtpSettings {
-    settings(Ours::Counterpart, Security::CurveServer(server_keys()))
+    settings(OwnSocketType::Counterpart, Security::CurveServer(server_keys()))
 }
 
 /// A client and a server at the point where the client's INITIATE is about to be heard, which is returned with them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{Entropy, KeyPair};
 use turno_proto::zmtp::{
-    Message, Ours, Peer, Security, SocketType, User, Version, ZmtpFault, ZmtpSession, ZmtpSettings, ZmtpStep,
+    Message, OwnSocketType, Peer, Security, SocketType, User, Version, ZmtpFault, ZmtpSession, ZmtpSettings, ZmtpStep,
 };
 
 /// The owner accepts this user, or any key.
@@ -110,12 +110,12 @@ pub(crate) fn converse(one: &mut End, other: &mut End) {
     }
 }
 
-pub(crate) fn settings(ours: Ours, security: Security) -> ZmtpSettings {
+pub(crate) fn settings(ours: OwnSocketType, security: Security) -> ZmtpSettings {
     ZmtpSettings { security, ..ZmtpSettings::new(ours, 1024 * 1024) }
 }
 
 pub(crate) fn dealer(security: Security) -> ZmtpSettings {
-    ZmtpSettings { identity: b"d1"[..].into(), ..settings(Ours::Is(SocketType::Dealer), security) }
+    ZmtpSettings { identity: b"d1"[..].into(), ..settings(OwnSocketType::Is(SocketType::Dealer), security) }
 }
 
 pub(crate) fn server_keys() -> KeyPair {
@@ -149,7 +149,7 @@ pub(crate) fn mechanisms() -> [(Security, Security, User); 3] {
 
 /// A dealer and a broker that know each other, over a mechanism.
 pub(crate) fn pair(client: Security, server: Security, version: Version) -> (End, End) {
-    pair_of(dealer(client), ZmtpSettings { version, ..settings(Ours::Counterpart, server) })
+    pair_of(dealer(client), ZmtpSettings { version, ..settings(OwnSocketType::Counterpart, server) })
 }
 
 /// Two ends that know each other.
@@ -162,8 +162,8 @@ pub(crate) fn pair_of(client: ZmtpSettings, server: ZmtpSettings) -> (End, End) 
 }
 
 /// An end that has heard the greeting and READY of a peer of that type, without security.
-pub(crate) fn met(ours: Ours, theirs: SocketType) -> End {
-    let mut peer = End::new(settings(Ours::Is(theirs), Security::Null));
+pub(crate) fn met(ours: OwnSocketType, theirs: SocketType) -> End {
+    let mut peer = End::new(settings(OwnSocketType::Is(theirs), Security::Null));
     let mut end = End::new(settings(ours, Security::Null));
     converse(&mut peer, &mut end);
     assert!(end.peer().is_some(), "{:?}", end.fault);

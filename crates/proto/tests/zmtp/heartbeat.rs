@@ -2,7 +2,7 @@
 
 use turno_proto::model::Mono;
 use turno_proto::model::limits::GREETING_MS_MAX;
-use turno_proto::zmtp::{Ours, Security, SocketType, Version, ZmtpFault, ZmtpSettings};
+use turno_proto::zmtp::{OwnSocketType, Security, SocketType, Version, ZmtpFault, ZmtpSettings};
 
 use crate::end::{End, converse, mechanisms, pair_of, settings};
 
@@ -12,15 +12,15 @@ fn at(millis: u64) -> Mono {
 
 /// Two ends without security, of which the first says PING that often.
 fn two(ping_ms: u32, version: Version) -> (End, End) {
-    let one = ZmtpSettings { ping_ms, ..settings(Ours::Is(SocketType::Dealer), Security::Null) };
-    let other = ZmtpSettings { ping_ms: 0, version, ..settings(Ours::Is(SocketType::Dealer), Security::Null) };
+    let one = ZmtpSettings { ping_ms, ..settings(OwnSocketType::Is(SocketType::Dealer), Security::Null) };
+    let other = ZmtpSettings { ping_ms: 0, version, ..settings(OwnSocketType::Is(SocketType::Dealer), Security::Null) };
     pair_of(one, other)
 }
 
 #[test]
 fn a_handshake_that_takes_too_long_ends() {
     for (_, server, _) in mechanisms() {
-        let mut end = End::new(settings(Ours::Counterpart, server));
+        let mut end = End::new(settings(OwnSocketType::Counterpart, server));
         end.hear(&[0xFF, 0, 0]);
         assert_eq!(end.session.next_deadline(), Some(at(GREETING_MS_MAX)));
         assert_eq!(end.session.handle_timeout(at(GREETING_MS_MAX - 1), &mut end.out), Ok(()));

@@ -1,7 +1,7 @@
 //! What each state takes, and what it says then.
 
 use turno_proto::model::Mono;
-use turno_proto::zmtp::{Mechanism, Ours, Security, SocketType, User, Version, ZmtpFault, ZmtpStep};
+use turno_proto::zmtp::{Mechanism, OwnSocketType, Security, SocketType, User, Version, ZmtpFault, ZmtpStep};
 
 use crate::end::{End, converse, dealer, mechanisms, met, pair, plain_client, settings};
 
@@ -27,11 +27,11 @@ fn a_handshake_tells_both_ends_of_each_other() {
 fn a_broker_takes_the_counterpart_of_each_peer() {
     for theirs in SocketType::ALL {
         let Some(ours) = theirs.counterpart() else { continue };
-        let end = met(Ours::Counterpart, *theirs);
+        let end = met(OwnSocketType::Counterpart, *theirs);
         assert_eq!(end.peer().unwrap().ours, ours);
     }
-    let mut pair = End::new(settings(Ours::Is(SocketType::Pair), Security::Null));
-    let mut end = End::new(settings(Ours::Counterpart, Security::Null));
+    let mut pair = End::new(settings(OwnSocketType::Is(SocketType::Pair), Security::Null));
+    let mut end = End::new(settings(OwnSocketType::Counterpart, Security::Null));
     converse(&mut pair, &mut end);
     assert_eq!(end.fault, Some(ZmtpFault::NoCounterpart(SocketType::Pair)));
     assert_eq!(pair.fault, Some(ZmtpFault::RefusedByPeer), "it was told");
@@ -41,8 +41,8 @@ fn a_broker_takes_the_counterpart_of_each_peer() {
 fn types_that_do_not_talk_to_each_other_do_not_meet() {
     for ours in SocketType::ALL {
         for theirs in SocketType::ALL {
-            let mut one = End::new(settings(Ours::Is(*ours), Security::Null));
-            let mut other = End::new(settings(Ours::Is(*theirs), Security::Null));
+            let mut one = End::new(settings(OwnSocketType::Is(*ours), Security::Null));
+            let mut other = End::new(settings(OwnSocketType::Is(*theirs), Security::Null));
             converse(&mut one, &mut other);
             let good = ours.talks_to(*theirs);
             assert_eq!((one.peer().is_some(), other.peer().is_some()), (good, good), "{ours} and {theirs}");
@@ -56,7 +56,7 @@ fn types_that_do_not_talk_to_each_other_do_not_meet() {
 fn the_owner_may_refuse_a_client() {
     for (client, server, _) in mechanisms().into_iter().skip(1) {
         let mut client = End::new(dealer(client));
-        let mut server = End::new(settings(Ours::Counterpart, server));
+        let mut server = End::new(settings(OwnSocketType::Counterpart, server));
         server.accepts = false;
         converse(&mut client, &mut server);
         assert_eq!((server.fault, client.fault), (Some(ZmtpFault::Refused), Some(ZmtpFault::RefusedByPeer)));
@@ -67,7 +67,7 @@ fn the_owner_may_refuse_a_client() {
 
 #[test]
 fn what_a_client_shows_is_asked_about_and_not_printed() {
-    let mut server = End::new(settings(Ours::Counterpart, Security::PlainServer));
+    let mut server = End::new(settings(OwnSocketType::Counterpart, Security::PlainServer));
     let mut client = End::new(dealer(plain_client()));
     let mut said = client.said();
     said.extend(client.hear(&server.said()));

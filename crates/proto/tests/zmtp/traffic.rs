@@ -1,7 +1,7 @@
 //! Messages, subscriptions and the memory they take.
 
 use turno_proto::model::limits::{ZMTP_COMMAND_BYTES_MAX, ZMTP_FRAMES_MAX};
-use turno_proto::zmtp::{self, Ours, Security, SocketType, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
+use turno_proto::zmtp::{self, OwnSocketType, Security, SocketType, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
 
 use crate::end::{End, converse, dealer, mechanisms, met, pair, pair_of, settings};
 
@@ -64,7 +64,8 @@ fn a_message_may_be_so_long_and_not_longer() {
             (&[&[0; 1_000]], None),
             (&[&[0; 1_001]], Some(ZmtpFault::MessageTooLarge)),
         ] {
-            let server = ZmtpSettings { message_bytes_max: 1_000, ..settings(Ours::Counterpart, server.clone()) };
+            let server =
+                ZmtpSettings { message_bytes_max: 1_000, ..settings(OwnSocketType::Counterpart, server.clone()) };
             let (mut client, mut server) = pair_of(dealer(client.clone()), server);
             client.send(parts);
             assert_eq!(server.hear(&client.said()), b"");
@@ -89,7 +90,7 @@ fn a_message_may_have_so_many_frames_and_not_more() {
 /// libzmq says PING when its time has come, also between the frames of a message.
 #[test]
 fn commands_may_come_between_the_frames_of_a_message() {
-    let mut end = met(Ours::Counterpart, SocketType::Dealer);
+    let mut end = met(OwnSocketType::Counterpart, SocketType::Dealer);
     assert_eq!(end.hear(b"\x01\x01a\x04\x07\x04PING\x00\x00\x00\x01b"), b"\x04\x05\x04PONG");
     assert_eq!(end.messages(), [[b"a", b"b"]]);
 }
@@ -97,7 +98,7 @@ fn commands_may_come_between_the_frames_of_a_message() {
 #[test]
 fn both_forms_of_a_subscription_mean_the_same_to_both_versions() {
     for theirs in [SocketType::Sub, SocketType::Xsub] {
-        let mut end = met(Ours::Counterpart, theirs);
+        let mut end = met(OwnSocketType::Counterpart, theirs);
         end.hear(b"\x04\x0b\x09SUBSCRIBEa\x04\x08\x06CANCELa\x00\x02\x01b\x00\x02\x00b\x00\x01\x01");
         let told = format!("{:?}", &end.steps[1..]);
         assert_eq!(told, r#"[Subscribe(b"a"), Cancel(b"a"), Subscribe(b"b"), Cancel(b"b"), Subscribe(b"")]"#);
@@ -107,11 +108,11 @@ fn both_forms_of_a_subscription_mean_the_same_to_both_versions() {
 /// XSUB may send messages upstream; SUB may not.
 #[test]
 fn a_message_of_a_subscriber_is_a_message_only_of_xsub() {
-    let mut xsub = met(Ours::Counterpart, SocketType::Xsub);
+    let mut xsub = met(OwnSocketType::Counterpart, SocketType::Xsub);
     xsub.hear(b"\x00\x02up\x00\x00\x01\x01\x01\x00\x01x");
     assert_eq!(xsub.messages(), [vec![b"up".to_vec()], vec![vec![]], vec![vec![1], b"x".to_vec()]]);
     for bytes in [&b"\x00\x02up"[..], b"\x00\x00", b"\x01\x01\x01\x00\x01x"] {
-        let mut sub = met(Ours::Counterpart, SocketType::Sub);
+        let mut sub = met(OwnSocketType::Counterpart, SocketType::Sub);
         sub.hear(bytes);
         assert_eq!(sub.fault, Some(ZmtpFault::NotASender(SocketType::Sub)));
     }
@@ -124,9 +125,9 @@ fn a_subscription_may_be_as_long_as_a_command() {
         [(ZMTP_COMMAND_BYTES_MAX - name, None), (ZMTP_COMMAND_BYTES_MAX, Some(ZmtpFault::CommandTooLarge))]
     {
         for version in [Version::V3_0, Version::V3_1] {
-            let sub = settings(Ours::Is(SocketType::Sub), Security::Null);
+            let sub = settings(OwnSocketType::Is(SocketType::Sub), Security::Null);
             let mut sub = End::new(ZmtpSettings { version, ..sub });
-            let mut hub = End::new(settings(Ours::Counterpart, Security::Null));
+            let mut hub = End::new(settings(OwnSocketType::Counterpart, Security::Null));
             converse(&mut sub, &mut hub);
             assert!(sub.session.subscribe(&vec![b'x'; len], &mut sub.out));
             hub.hear(&sub.said());

@@ -1,7 +1,7 @@
 //! Two ends, all mechanisms and versions, any messages, cut anywhere.
 
 use proptest::prelude::*;
-use turno_proto::zmtp::{Ours, SocketType, Version, ZmtpSettings, ZmtpStep};
+use turno_proto::zmtp::{OwnSocketType, SocketType, Version, ZmtpSettings, ZmtpStep};
 
 use crate::end::{End, client_entropy, dealer, mechanisms, settings};
 
@@ -39,7 +39,7 @@ proptest! {
         let version = |new| if new { Version::V3_1 } else { Version::V3_0 };
         let (client, server, _) = mechanisms()[mechanism].clone();
         let mut one = End::with_entropy(ZmtpSettings { version: version(versions.0), ..dealer(client) }, client_entropy());
-        let mut other = End::new(ZmtpSettings { version: version(versions.1), ..settings(Ours::Counterpart, server) });
+        let mut other = End::new(ZmtpSettings { version: version(versions.1), ..settings(OwnSocketType::Counterpart, server) });
         let (mut there, mut back) = (Pipe::default(), Pipe::default());
         let (mut to_say, mut to_answer) = (one_says.iter(), other_says.iter());
         for (round, (count, back_count)) in cuts.iter().cycle().enumerate() {
@@ -82,8 +82,8 @@ proptest! {
     ) {
         let version = if new { Version::V3_1 } else { Version::V3_0 };
         let (client, server, _) = mechanisms()[mechanism].clone();
-        let sub = ZmtpSettings { version, ..settings(Ours::Is(SocketType::Xsub), client) };
-        let (mut sub, mut hub) = crate::end::pair_of(sub, settings(Ours::Counterpart, server));
+        let sub = ZmtpSettings { version, ..settings(OwnSocketType::Is(SocketType::Xsub), client) };
+        let (mut sub, mut hub) = crate::end::pair_of(sub, settings(OwnSocketType::Counterpart, server));
         for (wants, prefix) in &wishes {
             let said = if *wants { sub.session.subscribe(prefix, &mut sub.out) } else { sub.session.cancel(prefix, &mut sub.out) };
             prop_assert!(said);
@@ -108,7 +108,7 @@ proptest! {
     ) {
         let (_, server, _) = mechanisms()[mechanism].clone();
         let run = |cut: usize| {
-            let mut end = End::new(settings(Ours::Counterpart, server.clone()));
+            let mut end = End::new(settings(OwnSocketType::Counterpart, server.clone()));
             if greeted {
                 let mut greeting = end.out.clone();
                 greeting[32] = 0;

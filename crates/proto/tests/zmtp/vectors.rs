@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use turno_proto::zmtp::{Ours, Security, SocketType, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
+use turno_proto::zmtp::{OwnSocketType, Security, SocketType, Version, ZmtpFault, ZmtpSettings, ZmtpStep};
 
 use crate::end::{End, client_entropy, curve_client, dealer, pair, plain_client, server_keys, settings};
 use crate::golden;
@@ -47,7 +47,7 @@ fn both_ends_say_the_golden_bytes_and_understand_them() {
 
 fn null_handshake(golden: &mut Golden) {
     let mut client = End::new(dealer(Security::Null));
-    let mut server = End::new(settings(Ours::Counterpart, Security::Null));
+    let mut server = End::new(settings(OwnSocketType::Counterpart, Security::Null));
     let greeting = golden.is(client.said(), &["greeting_null"]);
     let ready = golden.is(client.hear(&golden.vectors["greeting_null"].clone()), &["ready_dealer"]);
     golden.is(server.said(), &["greeting_null"]);
@@ -60,7 +60,7 @@ fn null_handshake(golden: &mut Golden) {
 
 fn plain_handshake(golden: &mut Golden) {
     let mut client = End::new(dealer(plain_client()));
-    let mut server = End::new(settings(Ours::Counterpart, Security::PlainServer));
+    let mut server = End::new(settings(OwnSocketType::Counterpart, Security::PlainServer));
     let greeting = golden.is(server.said(), &["greeting_plain_server"]);
     let mut said = golden.is(client.said(), &["greeting_plain_client"]);
     said.extend(golden.is(client.hear(&greeting), &["plain_hello"]));
@@ -73,7 +73,7 @@ fn plain_handshake(golden: &mut Golden) {
 
 fn curve_session(golden: &mut Golden) {
     let mut client = End::with_entropy(dealer(curve_client()), client_entropy());
-    let mut server = End::new(settings(Ours::Counterpart, Security::CurveServer(server_keys())));
+    let mut server = End::new(settings(OwnSocketType::Counterpart, Security::CurveServer(server_keys())));
     let greeting = golden.is(server.said(), &["greeting_curve_server"]);
     let mut said = golden.is(client.said(), &["greeting_curve_client"]);
     said.extend(golden.is(client.hear(&greeting), &["curve_hello"]));
@@ -121,9 +121,9 @@ fn subscriptions(golden: &mut Golden) {
         (Version::V3_1, "greeting_null", ["subscribe", "cancel"]),
         (Version::V3_0, "greeting_null_3_0", ["subscribe_3_0", "cancel_3_0"]),
     ] {
-        let sub = settings(Ours::Is(SocketType::Sub), Security::Null);
+        let sub = settings(OwnSocketType::Is(SocketType::Sub), Security::Null);
         let mut sub = End::new(ZmtpSettings { version, ..sub });
-        let mut hub = End::new(settings(Ours::Counterpart, Security::Null));
+        let mut hub = End::new(settings(OwnSocketType::Counterpart, Security::Null));
         let mut said = golden.is(sub.said(), &[greeting]);
         said.extend(golden.is(sub.hear(&hub.said()), &["ready_sub"]));
         sub.hear(&golden.is(hub.hear(&said), &["ready_xpub"]));
@@ -137,7 +137,7 @@ fn subscriptions(golden: &mut Golden) {
 }
 
 fn refusals(golden: &mut Golden) {
-    let mut server = End::new(settings(Ours::Counterpart, Security::PlainServer));
+    let mut server = End::new(settings(OwnSocketType::Counterpart, Security::PlainServer));
     server.accepts = false;
     server.said();
     let mut said = golden.vectors["greeting_plain_client"].clone();
@@ -145,7 +145,7 @@ fn refusals(golden: &mut Golden) {
     golden.is(server.hear(&said), &["error_refused"]);
     assert_eq!(server.fault, Some(ZmtpFault::Refused));
 
-    let mut server = End::new(settings(Ours::Is(SocketType::Rep), Security::Null));
+    let mut server = End::new(settings(OwnSocketType::Is(SocketType::Rep), Security::Null));
     let said = [&golden.vectors["greeting_null"][..], &golden.vectors["ready_router"]].concat();
     server.said();
     let answer = server.hear(&said);

@@ -1,7 +1,7 @@
 //! Carries out the effects of nodes.
 
 use turno_engine::ring::{RetConn, RingEffect, RingHostEffect, RingMessage, RingNews, RingPeerEffect};
-use turno_proto::model::ring::Errand;
+use turno_proto::model::ring::ConnectPurpose;
 use turno_proto::model::{Code, ConnId};
 
 use super::wires::{BrokerPlace, Item};
@@ -64,7 +64,7 @@ impl RingWorld {
     }
 
     fn note_message(&mut self, place: BrokerPlace, conn: ConnId, message: &RingMessage) {
-        if let RingMessage::RetConn(RetConn::Open { errand: Errand::Heal }) = message
+        if let RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Heal }) = message
             && let (Some(to), Some(node)) = (self.wires.peer(place, conn), &self.brokers[place].node)
         {
             self.oracle.heals(self.brokers[place].life, to, node.next_sid());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use turno_engine::Event;
 use turno_engine::ring::{RetConn, RingInput, RingMessage, RingNode};
 use turno_proto::model::ring::view::RingCounters;
-use turno_proto::model::ring::{Fallen, RingState, Sid};
+use turno_proto::model::ring::{LostMember, RingState, Sid};
 
 use super::wires::{BrokerPlace, LifeNumber, Wires};
 
@@ -226,7 +226,7 @@ impl RingOracle {
     /// A node is about to hear what is said round the ring.
     pub(super) fn hears(&mut self, life: LifeNumber, input: &RingInput, next: Option<Sid>) {
         let RingInput::Message {
-            message: RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(sid), .. }),
+            message: RingMessage::RetConn(RetConn::Call { caller, content: LostMember::Sid(sid), .. }),
             ..
         } = input
         else {

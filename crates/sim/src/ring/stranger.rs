@@ -2,7 +2,7 @@
 //! would end or mislead them. Nobody may end for it, and once it is gone the ring is whole again.
 
 use turno_engine::ring::{JoinVerdict, NewConn, RetConn, RingInput, RingMessage};
-use turno_proto::model::ring::{Errand, Fallen, Member, Origin};
+use turno_proto::model::ring::{ConnectPurpose, LostMember, Member, Origin};
 use turno_proto::model::{Code, ConnId};
 
 use super::wires::{BrokerPlace, LifeNumber};
@@ -31,8 +31,9 @@ impl RingWorld {
         self.trace.note(self.now, "pose", victim as u64, peer.origin.sid.get().into());
         self.put(victim, RingInput::Accepted { conn, peer: Some(peer) });
         if self.rng.once_in(2) {
-            let errand = [Errand::Return, Errand::Heal, Errand::Join, Errand::Left][self.rng.index(4)];
-            let message = RingMessage::RetConn(RetConn::Open { errand });
+            let purpose = [ConnectPurpose::Return, ConnectPurpose::Heal, ConnectPurpose::Join, ConnectPurpose::Left]
+                [self.rng.index(4)];
+            let message = RingMessage::RetConn(RetConn::Open { purpose });
             self.put(victim, RingInput::Message { conn, message });
         }
         for _ in 0..self.rng.index(4) {
@@ -77,7 +78,7 @@ impl RingWorld {
                 RingMessage::RollCall { origin, number, round: 0, members: vec![me, one, other] }
             }
             4 => RingMessage::ServOff { leaver: one, content: Some(Box::new(other)), hops: 0 },
-            5 => RingMessage::RetConn(RetConn::Call { caller: one, content: Fallen::Gap, hops: 0 }),
+            5 => RingMessage::RetConn(RetConn::Call { caller: one, content: LostMember::Gap, hops: 0 }),
             6 => RingMessage::NewConn(NewConn { joiner: one, content: None, gap: false, verdict: None, hops: 0 }),
             7 => {
                 let verdict = [None, Some(JoinVerdict::Claimed), Some(JoinVerdict::Refused(Code::Fenced))];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turno_broker::connections::{Connections, Nonces, ZmqLimits};
 use turno_broker::{ZmqAccess, ZmqEndpoint, ZmqEndpoints, ZmqRole};
 use turno_proto::model::QueueName;
-use turno_proto::zmtp::{Ours, Security, Version as Zmtp, ZmtpSettings};
+use turno_proto::zmtp::{OwnSocketType, Security, Version as Zmtp, ZmtpSettings};
 
 use super::kind::{Kind, Version};
 use super::peer::ZmqPeer;
@@ -162,7 +162,7 @@ impl World {
             security,
             version: if self.rng.once_in(4) { Zmtp::V3_0 } else { Zmtp::V3_1 },
             ping_ms: if self.rng.once_in(2) { 0 } else { PING_MS },
-            ..ZmtpSettings::new(Ours::Is(kind.socket()), self.zmq.message_bytes_max)
+            ..ZmtpSettings::new(OwnSocketType::Is(kind.socket()), self.zmq.message_bytes_max)
         };
         let good = self.rng.once_in(2);
         let place = u16::try_from(place).expect("few");

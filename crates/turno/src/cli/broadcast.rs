@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use clap::Args;
-use turno_client::{Answer, AnswerPart, BroadcastEnd, Party};
+use turno_client::{Answer, AnswerPart, BroadcastConsumer, BroadcastEnd};
 use turno_proto::model::Code;
 
 use super::Invocation;
@@ -146,8 +146,9 @@ fn summary(end: &BroadcastEnd, no_reply: bool) -> String {
 }
 
 /// Workers by their names, and how many more there are.
-fn names(count: u32, named: &[Party]) -> String {
-    let of = |party: &Party| if party.name.is_empty() { party.worker.to_string() } else { party.name.clone() };
+fn names(count: u32, named: &[BroadcastConsumer]) -> String {
+    let of =
+        |party: &BroadcastConsumer| if party.name.is_empty() { party.worker.to_string() } else { party.name.clone() };
     let mut list = named.iter().map(of).collect::<Vec<String>>().join(", ");
     let more = (count as usize).saturating_sub(named.len());
     if more > 0 {
@@ -165,7 +166,7 @@ mod tests {
     /// S2.13: the last line says how each consumer ended.
     #[test]
     fn the_last_line_says_who_did_not_answer() {
-        let party = |worker, name: &str| Party { worker: WorkerId(worker), name: name.to_owned() };
+        let party = |worker, name: &str| BroadcastConsumer { worker: WorkerId(worker), name: name.to_owned() };
         let all = BroadcastEnd { consumers: 2, answered: 2, ..BroadcastEnd::default() };
         let some = BroadcastEnd {
             consumers: 7,

@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use turno_engine::{
-    ArchiveEffect, CallerMessage, Deliver, DiskEffect, Engine, HostEffect, Input, Lent, NativeEffect, Outgoing,
-    PeerEffect, PeerSink, Put, Settings, Sink, WorkerMessage,
+    ArchiveEffect, BorrowedPayload, CallerMessage, Deliver, DiskEffect, Engine, HostEffect, Input, NativeEffect,
+    NewRecord, Outgoing, PeerEffect, PeerSink, Settings, Sink, WorkerMessage,
 };
 use turno_proto::model::{ConnId, Delivery, Mono, Payload, QueueName, Slots};
 
@@ -62,7 +62,7 @@ struct Heard {
 }
 
 impl PeerSink for Heard {
-    fn deliver(&mut self, deliver: Deliver<Lent<'_>>) {
+    fn deliver(&mut self, deliver: Deliver<BorrowedPayload<'_>>) {
         self.held.push_back((deliver.conn, deliver.delivery));
         black_box(deliver);
     }
@@ -80,7 +80,7 @@ impl PeerSink for Heard {
 
 /// The engine of these steps has no disk and no jobs.
 impl Sink for Heard {
-    fn put(&mut self, _: Put<'_>) {}
+    fn put(&mut self, _: NewRecord<'_>) {}
 
     fn disk(&mut self, _: DiskEffect) {}
 

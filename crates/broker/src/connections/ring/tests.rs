@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turno_engine::ring::{Circle, JoinVerdict, NewConn, Publication, RetConn, RingInput, RingMessage, RingPeerEffect};
 use turno_engine::{Event, Input, PeerEffect, PeerSink};
-use turno_proto::model::ring::{Errand, Fallen, Had, Member, Origin, Sid};
+use turno_proto::model::ring::{ConnectPurpose, LastReceived, LostMember, Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Limits, Mono, Payload, Topic, limits};
 use turno_proto::native::{
     Config, Connect, Frame, Raw, RawEvent as EventFrame, Secret, VERSION, decode, encode, split,
@@ -149,7 +149,7 @@ fn up() -> (Broker, Broker) {
 /// The same, opened.
 fn open() -> (Broker, Broker) {
     let (mut a, mut b) = up();
-    a.say(RingMessage::RetConn(RetConn::Open { errand: Errand::Join }));
+    a.say(RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Join }));
     protocol(&mut a, &mut b);
     b.heard();
     (a, b)
@@ -181,8 +181,8 @@ fn each_word_comes_as_it_was_said() {
         RingMessage::NewConn(newconn.clone()),
         RingMessage::NewConn(NewConn { verdict: Some(JoinVerdict::Claimed), ..newconn.clone() }),
         RingMessage::NewConn(NewConn { verdict: refused, content: None, ..newconn }),
-        RingMessage::RetConn(RetConn::Call { caller: member(4), content: Fallen::Gap, hops }),
-        RingMessage::RetConn(RetConn::Call { caller: member(4), content: Fallen::Sid(Sid::new(9)), hops }),
+        RingMessage::RetConn(RetConn::Call { caller: member(4), content: LostMember::Gap, hops }),
+        RingMessage::RetConn(RetConn::Call { caller: member(4), content: LostMember::Sid(Sid::new(9)), hops }),
         RingMessage::Publish(publication(1, 20)),
         RingMessage::ServOff { leaver: member(1), content: Some(Box::new(member(2))), hops },
         RingMessage::ServOff { leaver: member(1), content: None, hops },
@@ -194,7 +194,7 @@ fn each_word_comes_as_it_was_said() {
         RingMessage::AskSid,
     ];
     let back = [
-        RingMessage::Have { had: vec![Had { origin, seq: 9 }] },
+        RingMessage::Have { had: vec![LastReceived { origin, seq: 9 }] },
         RingMessage::Refused { code: Code::Elsewhere, instead: Some(member(2)) },
         RingMessage::Refused { code: Code::RingWhole, instead: None },
         RingMessage::Circle(circle),
@@ -218,7 +218,9 @@ fn each_word_comes_as_it_was_said() {
 fn lists_are_not_longer_than_they_may_be() {
     let (mut a, mut b) = open();
     a.say(RingMessage::CaughtUp { members: vec![member(1); limits::RING_MEMBERS_MAX + 9] });
-    b.say(RingMessage::Have { had: vec![Had { origin: member(1).origin, seq: 1 }; limits::RING_ORIGINS_MAX + 9] });
+    b.say(RingMessage::Have {
+        had: vec![LastReceived { origin: member(1).origin, seq: 1 }; limits::RING_ORIGINS_MAX + 9],
+    });
     protocol(&mut a, &mut b);
     let [RingInput::Message { message: RingMessage::CaughtUp { members }, .. }] = &b.heard()[..] else {
         panic!("it came")

@@ -4,7 +4,7 @@ use turno_engine::Settings;
 use turno_proto::model::Limits;
 use turno_proto::native::Config;
 use turno_proto::zmtp::curve::KeyPair;
-use turno_proto::zmtp::{Message, Ours, Security, ZmtpSettings as WireSettings};
+use turno_proto::zmtp::{Message, OwnSocketType, Security, ZmtpSettings as WireSettings};
 
 use super::super::{ListenerKind, Turn};
 use super::*;
@@ -52,7 +52,7 @@ impl Net {
 
     fn far(&mut self, kind: SocketType, security: Security) -> Far {
         let id = self.connections.accept(self.now, "there".to_owned(), ListenerKind::Zmq(0)).unwrap();
-        let settings = WireSettings { security, ping_ms: 0, ..WireSettings::new(Ours::Is(kind), 1 << 30) };
+        let settings = WireSettings { security, ping_ms: 0, ..WireSettings::new(OwnSocketType::Is(kind), 1 << 30) };
         let mut out = Vec::new();
         let entropy = Entropy::new([u8::try_from(id.generation).unwrap(); ENTROPY_LEN]);
         let session = ZmtpSession::begin(self.now, Arc::new(settings), entropy, &mut out);

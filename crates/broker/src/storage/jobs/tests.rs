@@ -103,7 +103,7 @@ fn end(status: &str) -> TaskEnd {
 }
 
 fn tasks() -> [TaskRecord; 4] {
-    let tried = Tried { attempt: 258, failures: 2, losses: 1 };
+    let tried = AttemptCounts { attempt: 258, failures: 2, losses: 1 };
     let bare = TaskEnd { state: TaskState::Finished, exit_code: None, signal: None, worker: Arc::default(), ..end("") };
     [
         TaskRecord::Waiting { tried, due_unix_ms: 77 },

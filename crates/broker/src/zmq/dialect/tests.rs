@@ -116,7 +116,7 @@ pub(crate) fn parted(lengths: &str, body: &[u8]) -> Payload {
     headers::encode(&Headers::from([("parts".to_owned(), lengths.to_owned())]), body).unwrap()
 }
 
-pub(crate) fn deliver(payload: &Payload) -> Deliver<Lent<'_>> {
+pub(crate) fn deliver(payload: &Payload) -> Deliver<BorrowedPayload<'_>> {
     Deliver {
         conn: CONN,
         delivery: Delivery { index: 5, stamp: 6 },
@@ -127,7 +127,7 @@ pub(crate) fn deliver(payload: &Payload) -> Deliver<Lent<'_>> {
         deadline_ms: None,
         wants_reply: true,
         token: None,
-        payload: Lent { headers: payload.headers, bytes: &payload.bytes },
+        payload: BorrowedPayload { headers: payload.headers, bytes: &payload.bytes },
     }
 }
 

@@ -1,4 +1,4 @@
-//! Messages that outlive the broker: nobody hears that one is stored before it is.
+//! Steps that wait for the disk: nobody is told that a message is stored before it is.
 //!
 //! All changes of durable messages by one input go out as one numbered group of [`Persist`]s. The shell says up to
 //! which number everything is on disk, in order. Then the steps that waited for a group go on: a new message is answered and
@@ -13,12 +13,12 @@ use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{Code, ConnId, Cost, Durability, Payload, QueueName};
 
 use crate::effect::{DiskEffect, NativeEffect, PeerEffect, Sink};
-use crate::jobs::JobThen;
+use crate::jobs::JobAfterStored;
 use crate::messages::Messages;
 use crate::messages::disk::pending_writes::PendingWrites;
-use crate::messages::disk::persist::{Persist, Put, Record, Survivor};
+use crate::messages::disk::persist::{NewRecord, Persist, Record, RecoveredMessage};
 use crate::messages::queues::dead::Grave;
-use crate::messages::queues::line::Cold;
+use crate::messages::queues::priority_level::Cold;
 use crate::messages::stats::bytes_of;
 use crate::messages::table::chain::ChainLinks;
 use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Wants};
@@ -31,7 +31,7 @@ pub(crate) struct Durable {
     /// Operations of the group that is being made.
     ops: Vec<Change>,
     /// Steps that go on once a group is stored, in the order of the groups.
-    waiting: VecDeque<(u64, Then)>,
+    waiting: VecDeque<(u64, AfterStored)>,
     pub(in crate::messages) pending_writes: PendingWrites,
     /// Durable messages there are.
     pub(in crate::messages) len: u64,
@@ -47,7 +47,7 @@ pub(in crate::messages) enum Change {
 
 /// A step that goes on once its group is stored.
 #[derive(Debug)]
-enum Then {
+enum AfterStored {
     /// A new message takes its place, and its sender is answered.
     Begin { index: u32, conn: ConnId, seq: u32 },
     /// Another attempt.
@@ -59,7 +59,7 @@ enum Then {
     /// A queue has other settings, and an admin hears of it.
     Set { conn: ConnId, seq: u32, change: Box<NewSettings> },
     /// Something about jobs.
-    Job(JobThen),
+    Job(JobAfterStored),
 }
 
 /// The settings that a queue is to have; `None`: those of all queues.
@@ -73,8 +73,12 @@ impl Durable {
     /// The settings that a queue will have, if others than it has are on their way to the disk.
     pub(in crate::messages) fn latest_settings(&self, queue: &QueueName) -> Option<Option<QueueSettings>> {
         self.waiting.iter().rev().find_map(|(_, then)| match then {
-            Then::Set { change, .. } => (change.queue == *queue).then_some(change.settings),
-            Then::Begin { .. } | Then::Again { .. } | Then::Retry { .. } | Then::Tell { .. } | Then::Job(_) => None,
+            AfterStored::Set { change, .. } => (change.queue == *queue).then_some(change.settings),
+            AfterStored::Begin { .. }
+            | AfterStored::Again { .. }
+            | AfterStored::Retry { .. }
+            | AfterStored::Tell { .. }
+            | AfterStored::Job(_) => None,
         })
     }
 
@@ -88,8 +92,8 @@ impl Durable {
     }
 
     /// Something about jobs goes on once the group that is being made is stored.
-    pub(crate) fn wait_with_job(&mut self, then: JobThen) {
-        self.waiting.push_back((self.group + 1, Then::Job(then)));
+    pub(crate) fn wait_with_job(&mut self, then: JobAfterStored) {
+        self.waiting.push_back((self.group + 1, AfterStored::Job(then)));
     }
 
     /// Adds to the group that is being made.
@@ -119,16 +123,22 @@ impl Durable {
     /// Messages that come back from a worker once their attempt is written down.
     pub(in crate::messages) fn returning(&self) -> impl Iterator<Item = u32> {
         self.waiting.iter().filter_map(|(_, then)| match then {
-            Then::Again { index } => Some(*index),
-            Then::Begin { .. } | Then::Retry { .. } | Then::Tell { .. } | Then::Set { .. } | Then::Job(_) => None,
+            AfterStored::Again { index } => Some(*index),
+            AfterStored::Begin { .. }
+            | AfterStored::Retry { .. }
+            | AfterStored::Tell { .. }
+            | AfterStored::Set { .. }
+            | AfterStored::Job(_) => None,
         })
     }
 
     /// The messages that wait for the disk.
     pub(in crate::messages) fn indexes(&self) -> impl Iterator<Item = u32> {
         let waiting = self.waiting.iter().filter_map(|(_, then)| match then {
-            Then::Begin { index, .. } | Then::Again { index } | Then::Retry { index, .. } => Some(*index),
-            Then::Tell { .. } | Then::Set { .. } | Then::Job(_) => None,
+            AfterStored::Begin { index, .. } | AfterStored::Again { index } | AfterStored::Retry { index, .. } => {
+                Some(*index)
+            }
+            AfterStored::Tell { .. } | AfterStored::Set { .. } | AfterStored::Job(_) => None,
         });
         waiting.chain(self.pending_writes.indexes())
     }
@@ -140,7 +150,7 @@ impl Messages {
         self.messages[index].flags.set(Flags::DURABLE);
         self.durable.len += 1;
         self.durable.ops.push(Change::Put(index));
-        self.wait_for_disk(index, Then::Begin { index, conn, seq });
+        self.wait_for_disk(index, AfterStored::Begin { index, conn, seq });
     }
 
     /// The failed attempt of a message that has others left is written down before the next one.
@@ -151,7 +161,7 @@ impl Messages {
         self.durable.note(Persist::Attempts { serial, attempts });
         let queue = message.queue;
         self.queues.at_mut(queue).returning += 1;
-        self.wait_for_disk(index, Then::Again { index });
+        self.wait_for_disk(index, AfterStored::Again { index });
     }
 
     /// The same once more, because the disk refused it.
@@ -183,7 +193,7 @@ impl Messages {
             self.durable.ops.push(Change::Put(index));
         }
         self.durable.note(Persist::Retry { serial });
-        self.wait_for_disk(index, Then::Retry { index, before: Box::new(before) });
+        self.wait_for_disk(index, AfterStored::Retry { index, before: Box::new(before) });
         rewritten
     }
 
@@ -193,7 +203,7 @@ impl Messages {
         if self.durable.ops.is_empty() {
             out.peer(PeerEffect::admin(conn, seq, answer));
         } else {
-            self.durable.waiting.push_back((self.durable.group + 1, Then::Tell { conn, seq, answer }));
+            self.durable.waiting.push_back((self.durable.group + 1, AfterStored::Tell { conn, seq, answer }));
         }
     }
 
@@ -210,10 +220,10 @@ impl Messages {
             None => Persist::UnsetQueue { queue: queue.clone() },
         });
         let change = Box::new(NewSettings { queue, settings });
-        self.durable.waiting.push_back((self.durable.group + 1, Then::Set { conn, seq, change }));
+        self.durable.waiting.push_back((self.durable.group + 1, AfterStored::Set { conn, seq, change }));
     }
 
-    fn wait_for_disk(&mut self, index: u32, then: Then) {
+    fn wait_for_disk(&mut self, index: u32, then: AfterStored) {
         let message = &mut self.messages[index];
         message.state = MessageStage::Storing { dropped: false };
         self.queues.at_mut(message.queue).storing += 1;
@@ -238,7 +248,7 @@ impl Messages {
                 Change::Put(index) => {
                     let message = &self.messages[index];
                     let unix_ms = |at| self.settings.unix_ms(at);
-                    out.put(Put {
+                    out.put(NewRecord {
                         group,
                         serial: message.serial,
                         queue: &self.queues.at(message.queue).name,
@@ -259,11 +269,11 @@ impl Messages {
     /// Everything up to that group is on disk. If the next thing to go on is one of jobs, it is returned, and the call is to be
     /// repeated.
     #[inline(never)]
-    pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) -> Option<JobThen> {
+    pub(crate) fn persisted(&mut self, group: u64, out: &mut impl Sink) -> Option<JobAfterStored> {
         self.durable.pending_writes.stored(group);
         while let Some((_, then)) = self.durable.waiting.pop_front_if(|(of, _)| *of <= group) {
             match then {
-                Then::Begin { index, conn, seq } => {
+                AfterStored::Begin { index, conn, seq } => {
                     let (id, serial) = (self.id_of(index), self.messages[index].serial);
                     out.peer(PeerEffect::Native {
                         conn,
@@ -280,18 +290,18 @@ impl Messages {
                         }
                     }
                 }
-                Then::Retry { index, .. } => {
+                AfterStored::Retry { index, .. } => {
                     if self.stored(index) {
                         self.wait_again(index, out);
                     }
                 }
-                Then::Tell { conn, seq, answer } => out.peer(PeerEffect::admin(conn, seq, answer)),
-                Then::Job(then) => return Some(then),
-                Then::Set { conn, seq, change } => {
+                AfterStored::Tell { conn, seq, answer } => out.peer(PeerEffect::admin(conn, seq, answer)),
+                AfterStored::Job(then) => return Some(then),
+                AfterStored::Set { conn, seq, change } => {
                     let NewSettings { queue, settings } = *change;
                     self.settings_hold(conn, seq, queue, settings, out);
                 }
-                Then::Again { index } => {
+                AfterStored::Again { index } => {
                     let queue = self.returned(index);
                     if self.stored(index) {
                         self.place_again(index);
@@ -306,11 +316,11 @@ impl Messages {
     /// A group was not stored, and will not be: the disk has no room for it, or it is too large. What it refused of jobs is
     /// returned, as by [`Self::persisted`].
     #[inline(never)]
-    pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) -> Option<JobThen> {
+    pub(crate) fn refused(&mut self, group: u64, code: Code, out: &mut impl Sink) -> Option<JobAfterStored> {
         self.keep_refused(group);
         while let Some(at) = self.durable.waiting.iter().position(|(of, _)| *of == group) {
             match self.durable.waiting.remove(at).map(|(_, then)| then) {
-                Some(Then::Begin { index, conn, seq }) => {
+                Some(AfterStored::Begin { index, conn, seq }) => {
                     // Its end, now or because it was cancelled meanwhile, is nothing to the disk.
                     self.messages[index].flags.clear(Flags::DURABLE);
                     self.durable.len -= 1;
@@ -321,15 +331,15 @@ impl Messages {
                     self.refuse(conn, seq, code, out);
                     self.refuse_again(serial, code, out);
                 }
-                Some(Then::Again { index }) => {
+                Some(AfterStored::Again { index }) => {
                     // It stays away for long, and its queue does not wait for it.
                     let queue = self.returned(index);
                     self.durable.pending_writes.attempt(index, self.messages[index].serial);
                     self.note_unused(queue);
                 }
-                Some(Then::Job(then)) => return Some(then),
-                Some(Then::Retry { index, before }) => self.lies_again(index, *before),
-                Some(Then::Tell { conn, seq, .. } | Then::Set { conn, seq, .. }) => {
+                Some(AfterStored::Job(then)) => return Some(then),
+                Some(AfterStored::Retry { index, before }) => self.lies_again(index, *before),
+                Some(AfterStored::Tell { conn, seq, .. } | AfterStored::Set { conn, seq, .. }) => {
                     out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
                 }
                 None => return None,
@@ -370,8 +380,8 @@ impl Messages {
 
     /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
     /// serials. One that was tried before stays in memory, before those that only the store holds.
-    pub(crate) fn recover(&mut self, survivor: Survivor) {
-        let Survivor { serial, record, attempts, failure } = survivor;
+    pub(crate) fn recover(&mut self, survivor: RecoveredMessage) {
+        let RecoveredMessage { serial, record, attempts, failure } = survivor;
         let name = &record.queue;
         let number = self.queues.number_of(name).unwrap_or_else(|| self.queues.create(name.clone()));
         self.durable.len += 1;

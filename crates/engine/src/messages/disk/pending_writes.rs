@@ -1,6 +1,6 @@
-//! Writes that the disk refused and must have all the same. A send that is refused is its sender's to repeat; a failed
-//! attempt, a death or an end has happened, and is written down as soon as there is room again. Otherwise a message
-//! could have more attempts than its limit, or a dead letter could live again after a restart.
+//! Writes that the disk refused and that are repeated as soon as there is room. A send that is refused is its sender's
+//! to repeat; a failed attempt, a death or an end has happened, and is written down as soon as there is room again.
+//! Otherwise a message could have more attempts than its limit, or a dead letter could live again after a restart.
 
 use std::collections::VecDeque;
 
@@ -25,12 +25,12 @@ enum PendingWrite {
     /// A dead letter.
     Death { index: u32, serial: u64 },
     /// A message is over.
-    End { serial: u64, marked: bool, beside: Beside },
+    End { serial: u64, marked: bool, beside: GroupedChange },
 }
 
 /// The other changes in the group of a message's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
+enum GroupedChange {
     /// Other ends alone: a disk that refuses these takes nothing at all.
     Ends,
     /// Something that a full disk refuses. Ends alone make room, and have a better chance.
@@ -50,7 +50,7 @@ impl PendingWrites {
     /// The group goes out with these changes.
     pub(in crate::messages) fn note_ends(&mut self, group: u64, changes: &[Change]) {
         let is_end = |change: &Change| matches!(change, Change::Note(Persist::Remove { .. }));
-        let beside = if changes.iter().all(is_end) { Beside::Ends } else { Beside::Others };
+        let beside = if changes.iter().all(is_end) { GroupedChange::Ends } else { GroupedChange::Others };
         let ends = changes.iter().filter_map(|change| match *change {
             Change::Note(Persist::Remove { serial, marked }) => {
                 Some((group, PendingWrite::End { serial, marked, beside }))
@@ -85,12 +85,12 @@ impl Messages {
         for (of, write) in std::mem::take(&mut self.durable.pending_writes.sent) {
             match write {
                 _ if of != group => self.durable.pending_writes.sent.push_back((of, write)),
-                PendingWrite::End { serial, marked, beside: Beside::Others } => {
+                PendingWrite::End { serial, marked, beside: GroupedChange::Others } => {
                     self.durable.note(Persist::Remove { serial, marked });
                 }
                 PendingWrite::Attempt { .. }
                 | PendingWrite::Death { .. }
-                | PendingWrite::End { beside: Beside::Ends, .. } => {
+                | PendingWrite::End { beside: GroupedChange::Ends, .. } => {
                     self.durable.pending_writes.refused.push(write);
                 }
             }

@@ -1,4 +1,4 @@
-//! Records that must outlive the broker, as plain values: the shell writes them down, the engine never sees a disk.
+//! Durable records of messages, as plain values.
 
 use bytes::Bytes;
 use turno_proto::model::job::JobId;
@@ -28,7 +28,7 @@ pub struct Record {
 
 /// A new message on its way to the store, lent: a store that writes it at once needs no copy.
 #[derive(Clone, Copy, Debug)]
-pub struct Put<'a> {
+pub struct NewRecord<'a> {
     /// The group it belongs to.
     pub group: u64,
     /// Its number, which no other message of this store ever has.
@@ -51,7 +51,7 @@ pub struct Put<'a> {
     pub bytes: &'a Bytes,
 }
 
-impl<'a> Put<'a> {
+impl<'a> NewRecord<'a> {
     /// The same of a record.
     pub const fn of(group: u64, serial: u64, record: &'a Record) -> Self {
         let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
@@ -85,7 +85,7 @@ impl<'a> Put<'a> {
 
 /// A dedup id as it is stored, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remembered {
+pub struct DedupRecord {
     /// The key that it is found by.
     pub key: DedupKey,
     /// The message that came with it.
@@ -106,7 +106,7 @@ pub enum Persist {
     },
     /// A dedup id is known from now on. It is in the group of its message, and takes the place of what was stored
     /// under the same key.
-    Remember(Remembered),
+    Remember(DedupRecord),
     /// A dedup id is not known any more.
     Forget {
         /// Which one.
@@ -222,7 +222,7 @@ pub enum Persist {
 
 /// A message that outlived the broker's last run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Survivor {
+pub struct RecoveredMessage {
     /// The serial of the message.
     pub serial: u64,
     /// Its content.

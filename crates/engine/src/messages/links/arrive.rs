@@ -1,12 +1,13 @@
-//! Messages that came over a link: to a worker at once, further on, or back. They never wait here, only at their owners.
+//! Messages that came over a link: to a worker at once, further on, or back. They never wait here, only at their
+//! owners.
 
 use turno_proto::model::link::{Forward, ForwardWants};
 use turno_proto::model::{Code, ConnId, Outgoing, limits};
 
-use super::Foreign;
+use super::CrossedMessage;
 use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::retry::Cause;
+use crate::messages::retry::AttemptFailure;
 use crate::messages::table::message::{Flags, MessageEnd, Origin, Wants};
 
 impl Messages {
@@ -37,7 +38,7 @@ impl Messages {
         message.flags.set(Flags::FORWARDED);
         message.attempts = attempt.saturating_sub(1);
         *self.links.link_mut(conn).held.entry(name).or_default() += u32::from(cost);
-        self.links.foreign.insert(index, Foreign { link: conn, id, path });
+        self.links.foreign.insert(index, CrossedMessage { link: conn, id, path });
         if alone && wants == Wants::Settling {
             self.losses.mark_alone(index);
         }
@@ -79,21 +80,22 @@ impl Messages {
     }
 
     /// A worker here gave up a message that came over a link: its owner decides what happens next.
-    pub(in crate::messages) fn foreign_attempt_over(&mut self, index: u32, cause: Cause, out: &mut impl Sink) {
+    pub(in crate::messages) fn foreign_attempt_over(&mut self, index: u32, cause: AttemptFailure, out: &mut impl Sink) {
         let (origin, late) = (self.messages[index].origin, self.messages[index].past_deadline(self.now));
-        let end = if matches!(cause, Cause::Failed { .. }) { MessageEnd::Settled } else { MessageEnd::Otherwise };
+        let end =
+            if matches!(cause, AttemptFailure::Failed { .. }) { MessageEnd::Settled } else { MessageEnd::Otherwise };
         self.finish(index, end);
         let Some(origin) = origin else { return };
         out.peer(match cause {
-            Cause::Failed { payload, permanent } => {
+            AttemptFailure::Failed { payload, permanent } => {
                 let effect = LinkEffect::Fail { seq: origin.seq, permanent, payload };
                 PeerEffect::Link { conn: origin.conn(), effect }
             }
             _ if late && cause.is_loss() => origin.hears(CallerMessage::undelivered(Code::TimedOut)),
             // With others, or unread: it costs no attempt.
-            Cause::NotPinned => origin.hears(CallerMessage::undelivered(Code::CutShort)),
-            Cause::WorkerLost => origin.hears(CallerMessage::undelivered(Code::WorkerLost)),
-            Cause::LeaseExpired => origin.hears(CallerMessage::undelivered(Code::LeaseExpired)),
+            AttemptFailure::NotPinned => origin.hears(CallerMessage::undelivered(Code::CutShort)),
+            AttemptFailure::WorkerLost => origin.hears(CallerMessage::undelivered(Code::WorkerLost)),
+            AttemptFailure::LeaseExpired => origin.hears(CallerMessage::undelivered(Code::LeaseExpired)),
         });
     }
 

@@ -1,4 +1,4 @@
-//! Links, crossings and what came over them agree.
+//! Invariants of links and crossings.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Messages that are one worker's alone, over links (S2.27).
+//! Exclusive queues over links (S2.27).
 //!
 //! Every broker knows by its offers who has such a queue, and under which token. Who may have a free one is decided by one
 //! broker, its home: the first in the configured order that can be reached. If home is lost the next one decides, with
@@ -23,7 +23,7 @@ use crate::messages::queues::exclusive::plausible;
 pub(super) struct Claims {
     numbers: u64,
     /// CONSUMEs that wait for home's answer.
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, PendingClaim>,
     /// Given out by this broker as home, and not yet to be seen in offers.
     granted: BTreeMap<QueueName, (BrokerId, Mono)>,
     /// Messages that somebody here waits for while they are somebody's elsewhere.
@@ -33,7 +33,7 @@ pub(super) struct Claims {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingClaim {
     conn: ConnId,
     seq: u32,
     handle: u32,
@@ -123,7 +123,7 @@ impl Messages {
         let claims = &mut self.links.claims;
         claims.numbers += 1;
         let (number, until) = (claims.numbers, self.now.plus_millis(limits::CLAIM_MS));
-        claims.asked.insert(number, Asked { conn, seq, handle, queue: queue.clone(), until });
+        claims.asked.insert(number, PendingClaim { conn, seq, handle, queue: queue.clone(), until });
         self.relay(home, Path::default(), Claim::Ask { queue: queue.to_string(), number }, out);
         Some(())
     }
@@ -201,7 +201,7 @@ impl Messages {
     /// Home says yes: if nothing came in between, the worker has the queue.
     fn granted(&mut self, number: u64, token: u64, out: &mut impl Sink) {
         let Some(asked) = self.links.claims.asked.remove(&number) else { return };
-        let Asked { conn, seq, handle, queue, .. } = asked;
+        let PendingClaim { conn, seq, handle, queue, .. } = asked;
         let wanted = self.queues.number_of(&queue).filter(|number| {
             self.peers.get(conn).and_then(|peer| peer.queue_of(handle)) == Some(*number)
                 && plausible(token, self.settings.term)
@@ -229,8 +229,8 @@ impl Messages {
     }
 
     /// The queue is another's: QUEUE_FULL, and nobody here asks again for a moment.
-    fn turn_down(&mut self, asked: Asked, out: &mut impl Sink) {
-        let Asked { conn, seq, handle, queue, .. } = asked;
+    fn turn_down(&mut self, asked: PendingClaim, out: &mut impl Sink) {
+        let PendingClaim { conn, seq, handle, queue, .. } = asked;
         let Some(number) = self.queues.number_of(&queue) else { return };
         if self.peers.get(conn).and_then(|peer| peer.queue_of(handle)) != Some(number) || self.registered(conn).is_err()
         {
@@ -318,6 +318,6 @@ impl Messages {
     }
 }
 
-const fn asked_again(conn: ConnId, seq: u32, handle: u32, queue: QueueName) -> Asked {
-    Asked { conn, seq, handle, queue, until: Mono::ZERO }
+const fn asked_again(conn: ConnId, seq: u32, handle: u32, queue: QueueName) -> PendingClaim {
+    PendingClaim { conn, seq, handle, queue, until: Mono::ZERO }
 }

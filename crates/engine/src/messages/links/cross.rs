@@ -1,4 +1,4 @@
-//! Which message crosses which link, and what the other end says about it.
+//! Crossing of messages over a link, and the answers to them.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
 use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::input::RemoteMessage;
 use crate::messages::Messages;
-use crate::messages::dispatch::Item;
-use crate::messages::retry::Cause;
+use crate::messages::dispatch::DispatchStep;
+use crate::messages::retry::AttemptFailure;
 use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Wants};
 
 impl Messages {
@@ -85,7 +85,7 @@ impl Messages {
     /// The crossing is over, however it ended: its slots at the other end count as free.
     pub(in crate::messages) fn crossed_back(&mut self, conn: ConnId, index: u32) {
         let Message { queue, stamp, cost, .. } = self.messages[index];
-        self.agenda.push_back(Item::Queue(queue));
+        self.agenda.push_back(DispatchStep::Queue(queue));
         let Some(link) = self.links.by_conn.get_mut(&conn) else { return };
         let name = &self.queues.at(queue).name;
         if link.out.remove(&stamp).is_some() {
@@ -172,13 +172,13 @@ impl Messages {
             }
             (MessageStage::Held { .. }, Code::CutShort) => {
                 self.strike(index);
-                self.attempt_over(index, Cause::NotPinned, out);
+                self.attempt_over(index, AttemptFailure::NotPinned, out);
             }
             (MessageStage::Held { .. }, Code::WorkerLost | Code::LeaseExpired) => {
-                self.attempt_over(index, Cause::WorkerLost, out);
+                self.attempt_over(index, AttemptFailure::WorkerLost, out);
             }
             (MessageStage::Held { .. }, _) => {
-                self.attempt_over(index, Cause::Failed { payload, permanent: false }, out)
+                self.attempt_over(index, AttemptFailure::Failed { payload, permanent: false }, out)
             }
             _ => self.finish(index, MessageEnd::Otherwise),
         }

@@ -1,4 +1,4 @@
-//! A link begins, or is one too many.
+//! The start of a link, or its refusal.
 //!
 //! Two brokers have one link. Who dials asks here before it shows who it is, and leaves a link that is there alone, since
 //! messages are on it. If both dialled at the same moment, that of the lower id stays; if one dialled twice, the newer takes

@@ -1,4 +1,4 @@
-//! A link closes or is lost. A message that crossed it is a delivery of the link, as of any worker:
+//! The end of a link, closed or lost. A message that crossed it is a delivery of the link, as of any worker:
 //! [`Messages::lose_deliveries`](crate::messages::Messages) gives it back to its queue without counting an attempt.
 
 use turno_proto::model::link::view::LinkState;

@@ -1,4 +1,4 @@
-//! Links to other brokers: messages cross when nobody here has room and somebody there has.
+//! Links to other brokers: messages cross if no local worker has free slots and a remote one has.
 //!
 //! A message that crosses stays its owner's: here it is a delivery whose worker is the link. Nothing that came over a link
 //! waits here: it goes to a worker at once, further on, or back (ADR 16).
@@ -35,7 +35,7 @@ pub(in crate::messages) struct Links {
     targets: Targets,
     claims: Claims,
     /// Messages that came over a link, by their place.
-    foreign: Numbered<Foreign>,
+    foreign: Numbered<CrossedMessage>,
     /// Messages of which something may have to be told.
     changed: BTreeSet<QueueName>,
     /// Shared rotas whose members' room changed: of all their queues something may have to be told.
@@ -73,7 +73,7 @@ struct Link {
     closing: bool,
     round_trip_us: Option<u64>,
     /// Offers of the other end, by queue.
-    far: BTreeMap<QueueName, Far>,
+    far: BTreeMap<QueueName, RemoteQueue>,
     /// Handles given out on this link.
     handles: u32,
     /// Messages that crossed and are not settled, by the number of the crossing.
@@ -93,7 +93,7 @@ struct Link {
 
 /// A queue at the other end.
 #[derive(Debug, Default)]
-struct Far {
+struct RemoteQueue {
     held: u32,
     rooms: Vec<Room>,
     /// Slots of what crossed and is not settled.
@@ -104,7 +104,7 @@ struct Far {
     paused_until: Option<Mono>,
 }
 
-impl Far {
+impl RemoteQueue {
     /// Slots that a message which came that way may take there.
     fn room_for(&self, path: &Path) -> u32 {
         let mut rooms = self.rooms.iter().filter(|room| !room.path.meets(path)).peekable();
@@ -133,7 +133,7 @@ impl Far {
 
 /// A message that came over a link.
 #[derive(Debug)]
-struct Foreign {
+struct CrossedMessage {
     link: ConnId,
     id: MessageId,
     /// Brokers it came through.

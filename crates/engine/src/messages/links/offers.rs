@@ -1,4 +1,4 @@
-//! Offers to neighbours: our free slots, and those behind our other links.
+//! Offers to neighbours: free slots here and behind other links.
 //!
 //! A neighbour that has slots taken here counts them itself, so what it is told only changes when somebody else takes
 //! or gives back slots. While something of a queue waits here, its free slots are promised to nobody.
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use turno_proto::model::link::{BrokerId, LinkMessage, Offer, Path, Room};
 use turno_proto::model::{ConnId, QueueName, limits};
 
-use super::{Far, Links};
+use super::{Links, RemoteQueue};
 use crate::effect::{LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::dispatch::Item;
+use crate::messages::dispatch::DispatchStep;
 use crate::messages::queues::exclusive::plausible;
 
 impl Links {
@@ -178,14 +178,14 @@ impl Messages {
             }
             link.closing &= rooms.is_empty();
             let far = link.far.entry(name.clone()).or_default();
-            *far = Far { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
+            *far = RemoteQueue { held: offer.held.min(far.in_flight), rooms, ..std::mem::take(far) };
             for (token, broker) in &holders {
                 // Also of a queue that nobody here knows yet: its next holder here must have a higher one.
                 self.heard_of_token(*token);
                 self.note_holder(&name, *broker);
             }
             if let Some(number) = self.queues.number_of(&name) {
-                self.agenda.push_back(Item::Queue(number));
+                self.agenda.push_back(DispatchStep::Queue(number));
                 for (token, broker) in holders {
                     self.meet_holder(number, token, broker, out);
                 }

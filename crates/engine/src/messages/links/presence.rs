@@ -1,4 +1,4 @@
-//! Presence: which brokers can be reached, and by which way. Sent whole, whenever it changes.
+//! Presence: reachable brokers and the paths to them. Sent whole, whenever it changes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Messages for many, beyond this broker: broadcasts for consumers and events for subscribers elsewhere.
+//! Broadcasts and events for consumers and subscribers at other brokers.
 //!
 //! Both name the brokers that are meant. Each broker serves itself if it is named, and parts the others among its links by
 //! the shortest way, so that everyone is reached once and nothing goes round.
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use turno_proto::model::link::{BrokerId, ForwardBroadcast, ForwardEvent, LinkMessage, Path, Presence};
 use turno_proto::model::topic::Event;
-use turno_proto::model::{Broadcast, BroadcastEnd, Code, ConnId, Party, limits};
+use turno_proto::model::{Broadcast, BroadcastConsumer, BroadcastEnd, Code, ConnId, limits};
 
 use super::Links;
 use crate::effect::{BroadcastAnswer, CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::broadcast::BroadcastSpread;
 use crate::messages::table::message::{MessageEnd, MessageStage};
-use crate::ring::Host;
+use crate::ring::RingHost;
 
 /// Which brokers are reached over which link.
 pub(in crate::messages) type Shares = BTreeMap<ConnId, Vec<BrokerId>>;
@@ -136,7 +136,7 @@ impl Messages {
             // It was told to stop, and this is the end that was waited for.
             return self.finish(index, MessageEnd::Otherwise);
         };
-        for Party { worker, .. } in end.who_expired.iter_mut().chain(&mut end.who_left) {
+        for BroadcastConsumer { worker, .. } in end.who_expired.iter_mut().chain(&mut end.who_left) {
             worker.0 = self.number_of_far(broadcast, conn, worker.0);
         }
         self.far_part_over(index, end, out);
@@ -152,7 +152,7 @@ impl Messages {
 /// Events.
 impl Messages {
     /// An event that was published here goes to wherever somebody listens, unless the ring carries it there.
-    pub(crate) fn spread_event(&mut self, event: &Arc<Event>, ring: Option<&Host>, out: &mut impl Sink) {
+    pub(crate) fn spread_event(&mut self, event: &Arc<Event>, ring: Option<&RingHost>, out: &mut impl Sink) {
         self.links.events += 1;
         let is_carried = |there: &Presence| ring.zip(there.ring).is_some_and(|(ring, there)| ring.carries_to(there));
         let shares = self.links.shares(&Path::default(), |_, there| there.listens && !is_carried(there));

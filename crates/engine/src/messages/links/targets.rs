@@ -1,4 +1,4 @@
-//! Addresses that links are wanted to: dialled, and dialled again.
+//! Target addresses of links, which are dialled until they are connected.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Telling what is going on between brokers.
+//! Views of links and other brokers.
 
 use std::collections::BTreeSet;
 

@@ -1,15 +1,15 @@
-//! A queue's messages that wait for a slot: first come, first served within a priority, 9 before 0.
+//! The backlog of a queue: first in, first out within a priority, 9 before 0.
 
 use turno_proto::model::limits::PRIORITY_MAX;
 
-use crate::messages::queues::line::{Cold, PriorityLine};
+use crate::messages::queues::priority_level::{Cold, PriorityLevel};
 use crate::messages::table::message::MessageTable;
 
 const LINES: usize = PRIORITY_MAX as usize + 1;
 
 #[derive(Debug, Default)]
 pub(in crate::messages) struct Backlog {
-    by_priority: [PriorityLine; LINES],
+    by_priority: [PriorityLevel; LINES],
     /// Bit n is set while priority n has messages.
     occupied: u16,
     /// Bit n is set while priority n has messages that only the store holds.
@@ -53,10 +53,10 @@ impl Backlog {
 
     pub(in crate::messages) fn remove(&mut self, messages: &mut MessageTable, index: u32) {
         let priority = messages[index].priority;
-        let line = &mut self.by_priority[usize::from(priority)];
-        line.remove(messages, index);
+        let level = &mut self.by_priority[usize::from(priority)];
+        level.remove(messages, index);
         self.len -= 1;
-        if line.is_empty() {
+        if level.is_empty() {
             self.occupied &= !(1 << priority);
         }
     }
@@ -64,24 +64,24 @@ impl Backlog {
     /// The waiting messages in the order of their turns, as far as they are in memory.
     pub(in crate::messages) fn iter<'a>(&'a self, messages: &'a MessageTable) -> impl Iterator<Item = u32> + 'a {
         let mut cold = false;
-        let lines = self.by_priority.iter().rev().take_while(move |line| {
+        let levels = self.by_priority.iter().rev().take_while(move |level| {
             let at_hand = !cold;
-            cold |= line.has_tail();
+            cold |= level.has_tail();
             at_hand
         });
-        lines.flat_map(|line| line.hot(messages))
+        levels.flat_map(|level| level.hot(messages))
     }
 
     /// The first message of each priority that has any at hand.
     pub(in crate::messages) fn heads(&self) -> impl Iterator<Item = u32> + '_ {
-        self.by_priority.iter().filter_map(PriorityLine::front)
+        self.by_priority.iter().filter_map(PriorityLevel::front)
     }
 
     /// How many go before this one, counted no further than `most`.
     pub(in crate::messages) fn ahead_of(&self, messages: &MessageTable, index: u32, most: u64) -> u64 {
         let priority = messages[index].priority;
         let higher = self.above(priority);
-        higher + self.line(priority).ahead_of(messages, index, most.saturating_sub(higher))
+        higher + self.level(priority).ahead_of(messages, index, most.saturating_sub(higher))
     }
 
     /// The same for one that only the store holds.
@@ -93,18 +93,18 @@ impl Backlog {
         most: u64,
     ) -> u64 {
         let higher = self.above(priority);
-        higher + self.line(priority).ahead_of_cold(messages, serial, most.saturating_sub(higher))
+        higher + self.level(priority).ahead_of_cold(messages, serial, most.saturating_sub(higher))
     }
 
     fn above(&self, priority: u8) -> u64 {
-        self.by_priority[usize::from(priority) + 1..].iter().map(|line| line.len() as u64).sum()
+        self.by_priority[usize::from(priority) + 1..].iter().map(|level| level.len() as u64).sum()
     }
 
-    pub(in crate::messages) fn line(&self, priority: u8) -> &PriorityLine {
+    pub(in crate::messages) fn level(&self, priority: u8) -> &PriorityLevel {
         &self.by_priority[usize::from(priority)]
     }
 
-    fn entering(&mut self, priority: u8) -> &mut PriorityLine {
+    fn entering(&mut self, priority: u8) -> &mut PriorityLevel {
         self.len += 1;
         self.occupied |= 1 << priority;
         &mut self.by_priority[usize::from(priority)]
@@ -115,7 +115,7 @@ impl Backlog {
 impl Backlog {
     /// Whether a new durable message would be the last of its priority's cold tail.
     pub(in crate::messages) fn goes_cold(&self, priority: u8, hot_bytes: u64) -> bool {
-        self.line(priority).goes_cold(hot_bytes)
+        self.level(priority).goes_cold(hot_bytes)
     }
 
     pub(in crate::messages) fn push_cold(&mut self, priority: u8, cold: Cold) {
@@ -133,12 +133,12 @@ impl Backlog {
     /// The one whose turn it would be, if only the store holds it.
     pub(in crate::messages) fn first_cold(&self) -> Option<(u8, u64)> {
         let highest = u8::try_from(self.occupied.checked_ilog2()?).ok()?;
-        self.line(highest).cold().next().map(|cold| (highest, cold.serial()))
+        self.level(highest).cold().next().map(|cold| (highest, cold.serial()))
     }
 
     /// The priority under which the store alone holds that one.
     pub(in crate::messages) fn find_cold(&self, serial: u64) -> Option<u8> {
-        self.priorities_with_cold().find(|priority| self.line(*priority).position(serial).is_some())
+        self.priorities_with_cold().find(|priority| self.level(*priority).position(serial).is_some())
     }
 
     pub(in crate::messages) fn priorities_with_cold(&self) -> impl Iterator<Item = u8> + use<> {
@@ -162,27 +162,31 @@ impl Backlog {
     }
 
     fn note(&mut self, priority: u8) {
-        let line = &self.by_priority[usize::from(priority)];
-        if line.is_empty() {
+        let level = &self.by_priority[usize::from(priority)];
+        if level.is_empty() {
             self.occupied &= !(1 << priority);
         }
-        if !line.has_tail() {
+        if !level.has_tail() {
             self.cold &= !(1 << priority);
         }
     }
 
     pub(in crate::messages) fn cold_len(&self) -> u64 {
-        self.by_priority.iter().map(|line| line.cold().count() as u64).sum()
+        self.by_priority.iter().map(|level| level.cold().count() as u64).sum()
     }
 
     /// Asserts that lines, bits and length agree. `hot_bytes`: and that what should be loaded is.
     pub(crate) fn check(&self, messages: &MessageTable, hot_bytes: Option<u64>) {
         let mut total = 0;
-        for (priority, line) in self.by_priority.iter().enumerate() {
-            line.check(messages, hot_bytes);
-            assert_eq!(self.occupied & (1 << priority) != 0, !line.is_empty(), "a line's bit tells whether it is used");
-            assert_eq!(self.cold & (1 << priority) != 0, line.has_tail(), "a line's bit tells whether it has a tail");
-            total += line.len();
+        for (priority, level) in self.by_priority.iter().enumerate() {
+            level.check(messages, hot_bytes);
+            assert_eq!(
+                self.occupied & (1 << priority) != 0,
+                !level.is_empty(),
+                "a line's bit tells whether it is used"
+            );
+            assert_eq!(self.cold & (1 << priority) != 0, level.has_tail(), "a line's bit tells whether it has a tail");
+            total += level.len();
         }
         assert_eq!(total, self.len as usize, "the backlog's length is that of its lines");
     }

@@ -1,4 +1,5 @@
-//! Messages that wait on disk: a long backlog costs the memory of its window, and a few bytes for each of the rest.
+//! Cold messages, which wait on disk: a long backlog costs the memory of its window, and a few bytes for each of the
+//! rest.
 //!
 //! A stored message whose turn is far leaves the table of messages; its queue remembers its serial and how long it is.
 //! It is loaded before its turn, in its order, and is a message as any other from then on. Nobody looks at its deadline
@@ -16,8 +17,8 @@ use turno_proto::model::{Code, ConnId, MessageId, limits};
 use crate::effect::{DiskEffect, HostEffect, PeerEffect, Report, Sink};
 use crate::messages::Messages;
 use crate::messages::disk::persist::Record;
-use crate::messages::dispatch::Item;
-use crate::messages::queues::line::{COLD_BYTES, Cold};
+use crate::messages::dispatch::DispatchStep;
+use crate::messages::queues::priority_level::{COLD_BYTES, Cold};
 use crate::messages::stats::bytes_of;
 use crate::messages::table::message::MessageEnd;
 
@@ -29,7 +30,7 @@ const JOIN_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(in crate::messages) struct Loads {
     /// Loads that have not been answered, in order.
-    out: VecDeque<Load>,
+    out: VecDeque<ColdLoad>,
     /// Bytes of memory that all of them count as.
     bytes: u64,
     /// Those of them that somebody waits for.
@@ -43,7 +44,7 @@ pub(in crate::messages) struct Loads {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Load {
+struct ColdLoad {
     serial: u64,
     bytes: u64,
     why: LoadReason,
@@ -95,12 +96,12 @@ impl Loads {
         behind.or_else(|| self.short.first()).copied()
     }
 
-    fn push(&mut self, load: Load) {
+    fn push(&mut self, load: ColdLoad) {
         self.bytes += load.bytes;
         self.out.push_back(load);
     }
 
-    fn pop(&mut self) -> Option<Load> {
+    fn pop(&mut self) -> Option<ColdLoad> {
         let load = self.out.pop_front()?;
         self.bytes -= load.bytes;
         Some(load)
@@ -178,7 +179,7 @@ impl Messages {
 
     /// Whether a message that outlived the last run stays on disk. The first of each priority is at hand.
     pub(in crate::messages) fn stays_cold(&mut self, queue: u32, priority: u8, bytes: u64) -> bool {
-        let line = self.queues.at(queue).backlog.line(priority);
+        let line = self.queues.at(queue).backlog.level(priority);
         if line.goes_cold(self.settings.hot_bytes) {
             return true;
         }
@@ -233,7 +234,7 @@ impl Messages {
                     return false;
                 }
                 (room, must) = (room.saturating_sub(bytes), false);
-                loads.push(Load { serial, bytes, why: LoadReason::Turn { queue: number, priority } });
+                loads.push(ColdLoad { serial, bytes, why: LoadReason::Turn { queue: number, priority } });
                 out.disk(DiskEffect::Load { serial });
                 true
             });
@@ -247,7 +248,7 @@ impl Messages {
     fn join_tail(&mut self, number: u32, priority: u8) {
         for _ in 0..JOIN_MAX {
             let backlog = &mut self.queues.at_mut(number).backlog;
-            let Some(index) = backlog.line(priority).could_be_cold(&self.messages) else { return };
+            let Some(index) = backlog.level(priority).could_be_cold(&self.messages) else { return };
             backlog.remove(&mut self.messages, index);
             self.chill(index);
         }
@@ -273,7 +274,7 @@ impl Messages {
 
     fn loaded_for_turn(&mut self, queue: u32, priority: u8, serial: u64, record: Option<Record>, out: &mut impl Sink) {
         // It may have ended meanwhile, and its queue with it.
-        if self.queues.get(queue).is_none_or(|queue| queue.backlog.line(priority).position(serial).is_none()) {
+        if self.queues.get(queue).is_none_or(|queue| queue.backlog.level(priority).position(serial).is_none()) {
             return;
         }
         let Some(record) = record else { return self.miss(queue, priority, serial, out) };
@@ -289,7 +290,7 @@ impl Messages {
             self.expire_waiting(index, out);
         } else {
             self.arm_deadline(index);
-            self.agenda.push_back(Item::Queue(queue));
+            self.agenda.push_back(DispatchStep::Queue(queue));
         }
     }
 
@@ -312,7 +313,7 @@ impl Messages {
         self.stats.ready -= 1;
         self.note_waiting(queue);
         // Others may have waited for this one.
-        self.agenda.push_back(Item::Queue(queue));
+        self.agenda.push_back(DispatchStep::Queue(queue));
         self.queues.forget_if_idle(queue);
     }
 }
@@ -335,7 +336,7 @@ impl Messages {
     /// The answer comes when the message was read. One at a time is read though there is no memory for it.
     pub(in crate::messages) fn ask(&mut self, serial: u64, question: Question, out: &mut impl Sink) {
         let place = self.place_of_cold(serial);
-        let cold = place.and_then(|(queue, priority)| self.queues.at(queue).backlog.line(priority).find(serial));
+        let cold = place.and_then(|(queue, priority)| self.queues.at(queue).backlog.level(priority).find(serial));
         let bytes = cold.map_or(0, |cold| cold.bytes());
         let refused = match self.loads.questions {
             0 => None,
@@ -347,7 +348,7 @@ impl Messages {
             return out.peer(PeerEffect::Answer { conn, seq, result: Err(code) });
         }
         self.loads.questions += 1;
-        self.loads.push(Load { serial, bytes, why: LoadReason::Question(question) });
+        self.loads.push(ColdLoad { serial, bytes, why: LoadReason::Question(question) });
         out.disk(DiskEffect::Load { serial });
     }
 

@@ -1,4 +1,4 @@
-//! Dead letters: who lies here and why, and the two ways out: back into the queue, or gone.
+//! Dead letters: listing, retry and removal.
 
 use std::collections::BTreeMap;
 
@@ -157,7 +157,7 @@ impl Messages {
         self.messages[index].state = MessageStage::Waiting;
         self.arm_deadline(index);
         let Message { queue, priority, .. } = self.messages[index];
-        if self.queues.at(queue).backlog.line(priority).has_tail() {
+        if self.queues.at(queue).backlog.level(priority).has_tail() {
             self.place_hot(index, out);
         } else {
             self.place_new(index, out);

@@ -1,4 +1,4 @@
-//! A send that comes twice is one message (I6): the dedup ids of the last hour, and what was answered to each.
+//! Deduplication of sends (I6): the dedup ids of the last hour with their answers.
 //!
 //! A sender whose connection is lost before the answer sends again under the same dedup id, and gets the answer of the
 //! first: nothing is added, whatever became of that message. Of a durable message the id is stored in the same group, so
@@ -15,7 +15,7 @@ use turno_proto::model::{Code, ConnId, DedupKey, Durability, Mono, Outgoing, Que
 
 use crate::effect::{Caller, NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
-use crate::messages::disk::persist::{Persist, Remembered};
+use crate::messages::disk::persist::{DedupRecord, Persist};
 use crate::messages::table::message::Flags;
 
 /// The entry of one dedup id.
@@ -49,9 +49,9 @@ struct Storing {
 #[derive(Debug, Default)]
 pub(in crate::messages) struct Dedup {
     /// By queue: one queue's ids never make another one's forgotten.
-    queues: BTreeMap<QueueName, Ids>,
+    queues: BTreeMap<QueueName, DedupOrder>,
     /// Those of the last run, of all queues: the store keeps no name beside them.
-    earlier: Ids,
+    earlier: DedupOrder,
     /// By serial.
     storing: BTreeMap<u64, Storing>,
     /// How many wait in all of `storing`.
@@ -103,7 +103,7 @@ impl Dedup {
 
     /// When the oldest of all is to be forgotten.
     fn oldest(&self) -> Option<Mono> {
-        self.queues.values().chain([&self.earlier]).filter_map(Ids::oldest).min()
+        self.queues.values().chain([&self.earlier]).filter_map(DedupOrder::oldest).min()
     }
 
     /// Asserts that the rooms of the table agree. Gives the serials of the messages that it takes to be on their way.
@@ -121,7 +121,7 @@ impl Dedup {
 
 /// Ids in the order of their age.
 #[derive(Debug, Default)]
-struct Ids {
+struct DedupOrder {
     /// From the oldest to the latest; a hole is one that was taken back.
     by_age: VecDeque<Option<DedupEntry>>,
     /// The number of the oldest. The others are numbered on from there.
@@ -130,7 +130,7 @@ struct Ids {
     by_key: BTreeMap<DedupKey, u64>,
 }
 
-impl Ids {
+impl DedupOrder {
     fn find(&self, key: DedupKey) -> Option<DedupEntry> {
         let number = *self.by_key.get(&key)?;
         self.by_age[self.at(number)]
@@ -231,7 +231,7 @@ impl Messages {
         let known = DedupEntry { key, serial, place: (!durable).then_some(index), until };
         if durable {
             let born_unix_ms = self.settings.unix_ms(message.born);
-            let remembered = Remembered { key, serial: serial.get(), born_unix_ms };
+            let remembered = DedupRecord { key, serial: serial.get(), born_unix_ms };
             self.durable.note(Persist::Remember(remembered));
             self.dedup.storing.insert(serial.get(), Storing { queue: name.clone(), key, again: Vec::new() });
         }
@@ -314,11 +314,11 @@ impl Messages {
 
     /// Takes back the dedup ids that outlived the last run, in any order. For the start, before the first input. Those
     /// that are too old by now are forgotten with the first inputs.
-    pub(crate) fn recover_dedup(&mut self, mut remembered: Vec<Remembered>) {
+    pub(crate) fn recover_dedup(&mut self, mut remembered: Vec<DedupRecord>) {
         remembered.sort_unstable_by_key(|remembered| (remembered.born_unix_ms, remembered.serial));
         // The clock on the wall may have stepped back since.
         let latest = self.now.plus_millis(limits::DEDUP_WINDOW_MS);
-        for Remembered { key, serial, born_unix_ms } in remembered {
+        for DedupRecord { key, serial, born_unix_ms } in remembered {
             self.messages.go_on_after(serial);
             let until = self.settings.mono(born_unix_ms.saturating_add(limits::DEDUP_WINDOW_MS)).min(latest);
             if let Some(serial) = NonZeroU64::new(serial) {
@@ -350,7 +350,7 @@ mod tests {
             place: None,
             until: Mono::from_millis(n),
         };
-        let mut dedup = Ids::default();
+        let mut dedup = DedupOrder::default();
         for n in 0..10_000 {
             assert!(dedup.add(of(n)).is_none());
             if n % 10 > 0 {

@@ -1,4 +1,4 @@
-//! Messages with a single consumer, and those who wait to be the next one (S2.19 to S2.26).
+//! Exclusive queues: the single consumer and its standbys (S2.19 to S2.26).
 //!
 //! A queue is free when nobody consumes it, nobody who left it still holds a delivery of it, and what a lost holder had
 //! is back in its place. The first who waits is told then, and the queue is kept for it for a moment. Every holder gets
@@ -12,7 +12,7 @@ use turno_proto::model::{Code, ConnId, Delivery, Mono, Token, WorkerId, limits};
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::disk::persist::Persist;
-use crate::messages::dispatch::Item;
+use crate::messages::dispatch::DispatchStep;
 use crate::messages::table::message::Stray;
 use crate::settings::latest_term;
 
@@ -237,7 +237,7 @@ impl Messages {
     pub(in crate::messages) fn note_unused(&mut self, queue: u32) {
         let Some(place) = self.queues.get(queue) else { return };
         if place.is_unused() && (place.exclusive.is_some() || self.exclusives.waits(queue)) {
-            self.agenda.push_back(Item::Freed(queue));
+            self.agenda.push_back(DispatchStep::Freed(queue));
         }
     }
 

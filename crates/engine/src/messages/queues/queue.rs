@@ -1,4 +1,4 @@
-//! A queue: the messages that wait, the workers that may take them, and the table of all queues.
+//! A queue: its messages and workers; and the table of all queues.
 
 use std::collections::BTreeMap;
 

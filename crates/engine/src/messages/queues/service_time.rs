@@ -1,4 +1,4 @@
-//! How long a queue's workers take for a request: enough to know which one would come back too late.
+//! Service times of a queue's requests, to predict which would be answered too late.
 //!
 //! Mean and deviation are smoothed as TCP does it for its retransmission timer, in whole microseconds. The estimate
 //! never decides whether a queue is served, only which of its requests are: a wrong one must not shut it.
@@ -119,16 +119,16 @@ mod tests {
 
     /// A step of a worker, in milliseconds.
     #[derive(Clone, Copy, Debug)]
-    enum Did {
+    enum WorkerStep {
         Took(u64),
         Overran(u64),
     }
-    use Did::{Overran, Took};
+    use WorkerStep::{Overran, Took};
 
     /// Steps, each with how often it is repeated.
-    type Samples = &'static [(usize, Did)];
+    type Samples = &'static [(usize, WorkerStep)];
 
-    fn after(samples: &[(usize, Did)]) -> ServiceTime {
+    fn after(samples: &[(usize, WorkerStep)]) -> ServiceTime {
         let mut service = ServiceTime::default();
         for (times, did) in samples {
             for _ in 0..*times {

@@ -1,4 +1,4 @@
-//! Changes to a queue as a whole: purging it, and giving it settings of its own.
+//! Queue settings and purges.
 
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::{DROP_AFTER_MAX, PORTION_MAX, WEIGHT_MAX};

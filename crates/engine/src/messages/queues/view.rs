@@ -1,4 +1,4 @@
-//! Questions of an admin about queues and their messages, and the views of both.
+//! Views of queues and their messages, for admin calls.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Lists of messages threaded through the messages themselves. Joining, leaving and moving cost one step, and
-//! nothing dead stays behind.
+//! Lists of messages, linked through the messages themselves. Joining, leaving and moving cost one step, and nothing
+//! dead stays behind.
 
 use crate::messages::table::message::MessageTable;
 

@@ -207,11 +207,11 @@ pub(in crate::messages) enum Stray {
 #[derive(Debug)]
 enum TablePlace {
     Used(Message),
-    Vacant { next: u32, last: Last },
+    Vacant { next: u32, last: LastEnd },
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Last {
+struct LastEnd {
     stamp: u32,
     holder: Option<ConnId>,
     end: MessageEnd,
@@ -282,7 +282,7 @@ impl MessageTable {
     pub(in crate::messages) fn remove(&mut self, index: u32, holder: Option<ConnId>, end: MessageEnd) -> Message {
         let place = &mut self.places[index as usize];
         let TablePlace::Used(message) = place else { panic!("only a message that is there is removed") };
-        let vacant = TablePlace::Vacant { next: self.vacant, last: Last { stamp: message.stamp, holder, end } };
+        let vacant = TablePlace::Vacant { next: self.vacant, last: LastEnd { stamp: message.stamp, holder, end } };
         let TablePlace::Used(message) = std::mem::replace(place, vacant) else { unreachable!("matched above") };
         self.vacant = index;
         self.len -= 1;

@@ -1,4 +1,4 @@
-//! Tables by numbers that this broker gives out itself.
+//! Tables with numbers that this broker assigns itself.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,4 +1,4 @@
-//! The unanswered requests of one connection: in order, and by the caller's own numbers once it cancels.
+//! The unanswered requests of one connection, in order and by the caller's numbers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The engine's clockwork: a hierarchical timer wheel that says who is due and when to wake up next.
+//! The timers of the engine: a hierarchical timer wheel.
 //!
 //! Six levels of 64 slots, one slot of the lowest level being one millisecond. A timer sits in the
 //! level of the highest digit (base 64) in which its tick differs from the wheel's, and falls to a

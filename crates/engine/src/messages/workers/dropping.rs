@@ -1,4 +1,4 @@
-//! A worker at which deliveries expire is dropped from their queue, and comes back on probation (S2.29 to S2.32).
+//! Dropping of a worker from a queue after expired deliveries, and its probation (S2.29 to S2.32).
 //!
 //! Two things count as expired: a request whose deadline passed while the worker had it, and a lease that ran out.
 //! Both say the same of a worker: it had the time, and said nothing. What expires in the backlog says nothing about
@@ -18,7 +18,7 @@ use turno_proto::model::{Code, ConnId, Mono, Token, WorkerId, limits};
 use crate::effect::{NativeEffect, PeerEffect, Sink};
 use crate::messages::Messages;
 use crate::messages::table::chain::Lane;
-use crate::messages::worker_lost::Trust;
+use crate::messages::worker_lost::WorkerTrust;
 use crate::messages::workers::peer::{Consuming, Worker};
 use crate::settings::Settings;
 
@@ -152,7 +152,7 @@ impl Standings {
 fn on_trial(worker: &Worker) -> Option<view::Standing> {
     let reason = Some(Code::WorkerLost.name().to_owned());
     let standing = view::Standing { state: StandingState::Probing, reason, ..view::Standing::default() };
-    (worker.trust != Trust::Full).then_some(standing)
+    (worker.trust != WorkerTrust::Full).then_some(standing)
 }
 
 impl Messages {

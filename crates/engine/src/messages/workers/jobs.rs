@@ -1,4 +1,4 @@
-//! Workers of jobs: their slots, and one account over two connections.
+//! Slots of job workers: one account over two connections.
 //!
 //! A job worker may have a native connection for deliveries beside the foreman's for tasks. What one of them takes, the other
 //! has not.

@@ -1,4 +1,4 @@
-//! How much a worker may leave unread: beyond that it gets nothing more until the shell says that it has read.
+//! Flow control towards workers: limits on unread output.
 //!
 //! A delivery's bytes are held twice, by the message and by the out-buffer, and slots alone do not limit the second. So the
 //! bytes handed to a worker are counted. When they are more than its window the shell is asked ([`Effect::Pace`]), and the

@@ -1,4 +1,4 @@
-//! Connections as the engine sees them: who asked for what, and, for a worker, what it may take and holds.
+//! Connections and workers as the engine sees them: open calls, slots and deliveries.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use turno_proto::model::{ConnId, Mono, Slots, limits};
 
 use crate::messages::table::chain::{Chain, NIL};
 use crate::messages::table::owned::Owned;
-use crate::messages::worker_lost::Trust;
+use crate::messages::worker_lost::WorkerTrust;
 use crate::messages::workers::dropping::Standings;
 use crate::messages::workers::round::Round;
 use crate::messages::workers::shared_rota::Seat;
@@ -99,7 +99,7 @@ pub(crate) struct Worker {
     pub(in crate::messages) round: Round,
     /// Its standings.
     pub(in crate::messages) standings: Standings,
-    pub(in crate::messages) trust: Trust,
+    pub(in crate::messages) trust: WorkerTrust,
     /// The send that it holds alone: it gets nothing else.
     pub(in crate::messages) alone_with: Option<u32>,
     /// It closed its connection with bytes unread.
@@ -141,7 +141,7 @@ impl Worker {
             shared_rota: None,
             round: Round::default(),
             standings: Standings::default(),
-            trust: Trust::default(),
+            trust: WorkerTrust::default(),
             alone_with: None,
             unread: false,
             unread_bytes: 0,
@@ -209,9 +209,9 @@ impl Worker {
         self.must_read
             || self.alone_with.is_some()
             || match self.trust {
-                Trust::Full => false,
-                Trust::OneAtATime => !self.held.is_empty(),
-                Trust::Paused => true,
+                WorkerTrust::Full => false,
+                WorkerTrust::OneAtATime => !self.held.is_empty(),
+                WorkerTrust::Paused => true,
             }
     }
 

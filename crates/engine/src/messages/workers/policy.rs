@@ -1,4 +1,4 @@
-//! The choice of the next worker: the one place that knows the policy (S0.24).
+//! The policy that chooses the next worker (S0.24).
 //!
 //! A policy is two small decisions over a [`Rota`]: which member takes a message of a given cost, and what
 //! having been chosen does to its place. Everything else about dispatch holds for every policy.

@@ -1,12 +1,12 @@
-//! Workers come, change their size, choose queues and go.
+//! Registration of workers: slots, queues and the end.
 
 use turno_proto::model::{Code, ConnId, Slots};
 
 use crate::effect::{NativeEffect, PeerEffect, Sink, answer};
 use crate::messages::Messages;
-use crate::messages::dispatch::Item;
+use crate::messages::dispatch::DispatchStep;
 use crate::messages::table::message::Flags;
-use crate::messages::worker_lost::Trust;
+use crate::messages::worker_lost::WorkerTrust;
 use crate::messages::workers::peer::{Consuming, Worker};
 
 /// The result of CONSUME.
@@ -199,7 +199,7 @@ impl Messages {
     /// Shows the worker's room everywhere and lets it be filled.
     pub(crate) fn offer(&mut self, conn: ConnId) {
         self.show_room(conn);
-        self.agenda.push_back(Item::Worker(conn));
+        self.agenda.push_back(DispatchStep::Worker(conn));
     }
 
     /// The worker gets nothing new; a queue that had it reserved looks for another.
@@ -212,7 +212,7 @@ impl Messages {
         let reserved = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()?.reserved_for.take());
         if let Some(queue) = reserved {
             self.queues.at_mut(queue).reserved = None;
-            self.agenda.push_back(Item::Queue(queue));
+            self.agenda.push_back(DispatchStep::Queue(queue));
         }
     }
 
@@ -221,7 +221,7 @@ impl Messages {
         self.give_up_queues(conn);
         self.unreserve(conn);
         let Some(worker) = self.peers.get_mut(conn).and_then(|peer| peer.worker.as_deref_mut()) else { return };
-        if worker.trust != Trust::Full {
+        if worker.trust != WorkerTrust::Full {
             self.end_trial(conn);
         }
         let worker = self.peers.worker_mut(conn);

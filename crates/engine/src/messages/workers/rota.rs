@@ -1,4 +1,4 @@
-//! A queue's table of workers in least-recently-used order, which finds the first one with room.
+//! The rota of a queue: workers in least-recently-used order, with a search for the first with free slots.
 //!
 //! Every member holds a leaf of a max-tree; leaves further right were used later. A member that is
 //! used moves to a new leaf at the right end, and when that end is reached the members are packed to

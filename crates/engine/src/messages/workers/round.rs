@@ -1,4 +1,4 @@
-//! A worker's round over its queues: each that has work gets its turn, for as many messages as its weight says.
+//! The order in which a worker serves its queues, by weight.
 //!
 //! Every delivery counts, also one that was placed as soon as it came: a queue that just had its turn does not have
 //! it again before the others. Nothing waits beside a free slot, so a message that finds one passes nobody by.

@@ -1,4 +1,4 @@
-//! Workers that consume many queues, and one rota for all that consume the same.
+//! Shared rotas: one rota for all workers that consume the same many queues.
 //!
 //! A worker of a few queues stands in the rota of each, and each is told when it is used or has room again. With
 //! thousands of queues that would be thousands of tellings a delivery. So a worker of more than a few (`Settings::own_rotas_max`)

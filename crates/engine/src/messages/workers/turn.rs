@@ -1,4 +1,4 @@
-//! The next worker of a queue: its own rota and those of its shared rotas, seen as one.
+//! The next worker of a queue, over its own rota and its shared rotas.
 
 use turno_proto::model::ConnId;
 

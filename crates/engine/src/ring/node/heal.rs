@@ -1,9 +1,9 @@
-//! Neighbours that are lost (S3.18 to S3.25).
+//! Healing: the loss of a neighbour (S3.18 to S3.25).
 //!
 //! A member that lost its next one dials it again each second. A member that lost its predecessor waits for it, then calls for the
 //! one that sent to it, then for any that has nobody to send to, and in the end joins again.
 
-use turno_proto::model::ring::{Fallen, Member, RetConn, RingMessage, Sid};
+use turno_proto::model::ring::{LostMember, Member, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, Mono};
 
 use super::sending::{Membership, Next, Purpose};
@@ -169,7 +169,7 @@ impl RingNode {
             return;
         }
         if matches!(next, Next::Lost(next) if next.member.origin.sid == sid) {
-            // There were two, and the other has fallen.
+            // There were two members, and the other is lost.
             return self.be_alone(out);
         }
         if waited >= timers.rejoin_ms {
@@ -179,7 +179,7 @@ impl RingNode {
         if lost.called.is_some_and(|called| self.now.millis_since(called) < pause) {
             return;
         }
-        let content = if lost.calls == 0 { Fallen::Sid(sid) } else { Fallen::Gap };
+        let content = if lost.calls == 0 { LostMember::Sid(sid) } else { LostMember::Gap };
         if let Some(lost) = &mut self.previous.lost {
             (lost.called, lost.calls) = (Some(self.now), lost.calls + 1);
         }
@@ -237,20 +237,20 @@ impl RingNode {
     }
 
     /// RETCONN with content, on its way round.
-    pub(super) fn somebody_calls(&mut self, caller: Member, content: Fallen, hops: u8, out: &mut Vec<RingEffect>) {
+    pub(super) fn somebody_calls(&mut self, caller: Member, content: LostMember, hops: u8, out: &mut Vec<RingEffect>) {
         if caller.origin.sid == self.sid() {
             return;
         }
         let is_meant = match content {
             // Reported dead and alive: the caller has lost this one, and hears from it again (S3.23).
-            Fallen::Sid(sid) if sid == self.sid() => true,
-            Fallen::Sid(sid) => self.next_or_lost().is_some_and(|next| next.origin.sid == sid),
-            Fallen::Gap => self.state.next().is_none(),
+            LostMember::Sid(sid) if sid == self.sid() => true,
+            LostMember::Sid(sid) => self.next_or_lost().is_some_and(|next| next.origin.sid == sid),
+            LostMember::Gap => self.state.next().is_none(),
         };
         if !is_meant {
             self.hop(hops, |hops| RingMessage::RetConn(RetConn::Call { caller, content, hops }), out);
         } else if self.may_rewire() {
-            let is_return = content == Fallen::Sid(self.sid());
+            let is_return = content == LostMember::Sid(self.sid());
             self.drop_attempt(out);
             self.try_for(caller.address, if is_return { Purpose::Return } else { Purpose::Heal }, out);
         }

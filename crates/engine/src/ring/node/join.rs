@@ -1,4 +1,4 @@
-//! Becoming a member: it asks one after the other for a place, and once one has accepted waits for its predecessor.
+//! Joining: a node asks members for a place until one accepts, then waits for its predecessor.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(super) struct Joining {
     at: Option<String>,
     /// The sid of that member.
     pub(super) asked: Option<Sid>,
-    /// Times that it had no time.
+    /// How often it was busy.
     busy: u32,
     /// It was never a member before.
     is_first: bool,

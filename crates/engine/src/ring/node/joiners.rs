@@ -1,4 +1,4 @@
-//! Others that want to be members.
+//! Nodes that ask this member for a place.
 //!
 //! The joiner asks the member that it wants to send to. NEWCONN about it goes round. The member that sent to the asked one sends
 //! to the joiner from then on, and says so in its last message on the old path (S3.9 to S3.17).
@@ -8,7 +8,7 @@ use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::sending::{Membership, Next, Purpose};
 use super::states::NodeState;
-use super::{RingEffect, RingNode, Role};
+use super::{ConnectionRole, RingEffect, RingNode};
 
 /// Somebody who wants to join here.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl RingNode {
         } else if self.is_end_of(&peer) {
             self.take_as_previous(id, out);
         } else if let (NodeState::Member(place), Some(conn)) = (&mut self.state, self.conns.get_mut(&id)) {
-            conn.role = Role::Joiner;
+            conn.role = ConnectionRole::Joiner;
             place.joiners.push_back(Joiner { conn: id, member: peer, begun: None });
         }
     }

@@ -1,4 +1,4 @@
-//! Publications of one origin that have not come round.
+//! Publications of one origin that have not come round yet.
 //!
 //! There are many of these, and each is kept for a whole round: in allocations of their own they would be cold when they are
 //! freed, which costs more than all else that is done with them. So small ones lie one behind the other in a few pieces of
@@ -28,7 +28,7 @@ pub(super) fn bytes_of(event: EventRef<'_>) -> usize {
 
 /// Memory that is not needed now, of all origins.
 #[derive(Debug, Default)]
-pub(super) struct Spare(Vec<Vec<u8>>);
+pub(super) struct SpareBuffers(Vec<Vec<u8>>);
 
 /// Publications of one origin, oldest first.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl KeptPublications {
     }
 
     /// One more, behind all others and behind that roll call.
-    pub(super) fn push(&mut self, publication: PublicationRef<'_>, roll: u64, spare: &mut Spare) {
+    pub(super) fn push(&mut self, publication: PublicationRef<'_>, roll: u64, spare: &mut SpareBuffers) {
         let PublicationRef { seq, after, round, hops, event, .. } = publication;
         (self.round, self.roll) = (self.round.max(round), roll);
         let topic = event.topic.as_str().as_bytes();
@@ -132,7 +132,7 @@ impl KeptPublications {
     }
 
     /// Where it is, in the last piece.
-    fn copy(&mut self, topic: &[u8], payload: &[u8], spare: &mut Spare) -> u32 {
+    fn copy(&mut self, topic: &[u8], payload: &[u8], spare: &mut SpareBuffers) -> u32 {
         let has_room = |piece: &&mut Piece| piece.bytes.len() + topic.len() + payload.len() <= PIECE_BYTES;
         if self.pieces.back_mut().filter(has_room).is_none() {
             let bytes = spare.0.pop().unwrap_or_else(|| Vec::with_capacity(PIECE_BYTES));
@@ -147,7 +147,7 @@ impl KeptPublications {
     }
 
     /// All up to that one have come round. Returns how many these are, and what they counted.
-    pub(super) fn trim(&mut self, round: u64, spare: &mut Spare) -> (usize, usize) {
+    pub(super) fn trim(&mut self, round: u64, spare: &mut SpareBuffers) -> (usize, usize) {
         self.round = self.round.max(round);
         let (mut count, mut bytes) = (0, 0);
         while let Some(entry) = self.entries.pop_front_if(|entry| entry.seq <= round) {
@@ -164,7 +164,7 @@ impl KeptPublications {
     }
 
     /// The oldest that is in a piece is gone.
-    fn leave_piece(&mut self, spare: &mut Spare) {
+    fn leave_piece(&mut self, spare: &mut SpareBuffers) {
         let Some(piece) = self.pieces.front_mut() else { return };
         piece.count -= 1;
         if piece.count == 0
@@ -253,7 +253,7 @@ mod tests {
         /// Publications come out as they went in, whatever their size, and those that have come round are gone.
         #[test]
         fn what_is_kept_is_what_was_put_in(steps in proptest::collection::vec((length(), 1usize..80, 0u64..100), 1..40)) {
-            let (mut kept, mut spare) = (KeptPublications::default(), Spare::default());
+            let (mut kept, mut spare) = (KeptPublications::default(), SpareBuffers::default());
             let mut plain: VecDeque<Publication> = VecDeque::new();
             let (mut seq, mut round) = (0, 0);
             for (length, count, trim) in steps {
@@ -282,8 +282,8 @@ mod tests {
 
     #[test]
     fn memory_is_taken_in_pieces_and_given_back() {
-        let (mut kept, mut spare) = (KeptPublications::default(), Spare::default());
-        let push = |kept: &mut KeptPublications, spare: &mut Spare, seq| {
+        let (mut kept, mut spare) = (KeptPublications::default(), SpareBuffers::default());
+        let push = |kept: &mut KeptPublications, spare: &mut SpareBuffers, seq| {
             kept.push(PublicationRef::from(&publication(seq, 997)), 0, spare);
         };
         for seq in 1..=1_000 {

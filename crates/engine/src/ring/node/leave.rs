@@ -1,11 +1,11 @@
-//! Leaving (S3.26 to S3.30), and the end of all (S3.42).
+//! Leaving (S3.26 to S3.30), and the shutdown of the ring (S3.42).
 
 use turno_proto::model::ring::{Member, Origin, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::sending::Purpose;
 use super::states::NodeState;
-use super::{RingEffect, RingHostEffect, RingNews, RingNode, Role};
+use super::{ConnectionRole, RingEffect, RingHostEffect, RingNews, RingNode};
 
 /// This node is on its way out.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl RingNode {
         conn.leaving = true;
         if is_next && !matches!(self.state, NodeState::Leaving(_)) {
             // There were two: this one stays alone and says nothing (S3.27).
-            conn.role = Role::Draining;
+            conn.role = ConnectionRole::Draining;
             self.previous.conn = None;
             self.be_alone_after(id, out);
         } else {

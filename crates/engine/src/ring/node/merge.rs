@@ -1,4 +1,4 @@
-//! Members that are lost are looked for, and two rings become one.
+//! The search for lost members, and the merge of two rings.
 //!
 //! A cut network leaves two rings. Each knows whom it lost. Once one of them is found again, the ring whose lowest number is
 //! higher goes over to the other, member by member.
@@ -16,7 +16,7 @@ const OTHERS_REST: u64 = 5;
 
 /// Looking for lost members.
 #[derive(Debug, Default)]
-pub(super) struct Search {
+pub(super) struct MemberSearch {
     /// By their number: a connection that is wanted for a question, or there.
     probes: BTreeMap<u32, Option<ConnId>>,
     not_before: Mono,
@@ -24,7 +24,7 @@ pub(super) struct Search {
     turn: usize,
 }
 
-impl Search {
+impl MemberSearch {
     pub(super) fn dialled(&mut self, target: u32, conn: ConnId) -> bool {
         self.probes.get_mut(&target).map(|probe| *probe = Some(conn)).is_some()
     }

@@ -37,11 +37,11 @@ use turno_proto::model::ring::{Member, Origin, RetConn, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use self::join::Joining;
-use self::merge::Search;
-pub(crate) use self::publish::Passed;
+use self::merge::MemberSearch;
+pub(crate) use self::publish::PassedPublication;
 use self::publish::Publications;
 use self::receiving::Previous;
-use self::roll::Roll;
+use self::roll::KnownMembers;
 use self::states::NodeState;
 pub use self::states::{TRANSITIONS, TransitionReason};
 use super::{RingEffect, RingHostEffect, RingInput, RingMessage, RingNews, RingPeerEffect, RingSettings};
@@ -53,7 +53,7 @@ const FRESH_MAX: usize = 256;
 
 /// The role of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum ConnectionRole {
     /// Somebody dialled and said nothing yet.
     Fresh,
     /// Dialled from here; the other end has not accepted yet.
@@ -72,7 +72,7 @@ enum Role {
     Probe,
 }
 
-impl Role {
+impl ConnectionRole {
     /// Whether what it says about the ring counts.
     const fn is_heard(self) -> bool {
         matches!(self, Self::Previous | Self::Draining | Self::Joiner)
@@ -83,7 +83,7 @@ impl Role {
 #[derive(Clone, Debug)]
 struct Conn {
     peer: Option<Member>,
-    role: Role,
+    role: ConnectionRole,
     since: Mono,
     /// It has replayed what was missing here.
     caught_up: bool,
@@ -113,8 +113,8 @@ pub struct RingNode {
     conns: BTreeMap<ConnId, Conn>,
     previous: Previous,
     targets: u32,
-    search: Search,
-    roll: Roll,
+    search: MemberSearch,
+    roll: KnownMembers,
     publications: Publications,
     counters: RingCounters,
 }
@@ -135,8 +135,8 @@ impl RingNode {
             conns: BTreeMap::new(),
             previous: Previous::default(),
             targets: 0,
-            search: Search::default(),
-            roll: Roll::new(&settings),
+            search: MemberSearch::default(),
+            roll: KnownMembers::new(&settings),
             publications: Publications::default(),
             counters: RingCounters::default(),
             settings,
@@ -171,7 +171,8 @@ impl RingNode {
         if matches!(self.state, NodeState::Off) {
             return None;
         }
-        let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).map(|conn| self.fresh_until(conn));
+        let fresh =
+            self.conns.values().filter(|conn| conn.role == ConnectionRole::Fresh).map(|conn| self.fresh_until(conn));
         let all = [
             self.attempt_deadline(),
             self.join_deadline(),
@@ -204,18 +205,20 @@ impl RingNode {
     fn hear(&mut self, conn: ConnId, message: RingMessage, out: &mut Vec<RingEffect>) {
         let Some(role) = self.conns.get(&conn).map(|conn| conn.role) else { return };
         // Of a leaver that leaves this one alone only publications are of use: the ring that it speaks of is over.
-        if self.state.is_alone() && role == Role::Draining {
+        if self.state.is_alone() && role == ConnectionRole::Draining {
             return;
         }
         match message {
             RingMessage::RollCall { origin, number, round, members } if role.is_heard() => {
                 self.called(conn, origin, number, round, members, out);
             }
-            RingMessage::NewConn(message) if role == Role::Fresh && message.content.is_none() => {
+            RingMessage::NewConn(message) if role == ConnectionRole::Fresh && message.content.is_none() => {
                 self.asked_to_join(conn, out)
             }
             RingMessage::NewConn(message) if role.is_heard() => self.somebody_joins(conn, message, out),
-            RingMessage::RetConn(RetConn::Open { errand }) if role == Role::Fresh => self.opened(conn, errand, out),
+            RingMessage::RetConn(RetConn::Open { purpose }) if role == ConnectionRole::Fresh => {
+                self.opened(conn, purpose, out)
+            }
             RingMessage::RetConn(RetConn::Call { caller, content, hops }) if role.is_heard() => {
                 self.somebody_calls(caller, content, hops, out);
             }
@@ -227,13 +230,15 @@ impl RingNode {
                 self.told_to_merge(origin, contact, hops, out)
             }
             RingMessage::CaughtUp { members } if role.is_heard() => self.caught_up(conn, members),
-            RingMessage::Have { had } if role == Role::Opening => self.welcomed(conn, had, out),
-            RingMessage::Refused { code, instead } if matches!(role, Role::Opening | Role::Next | Role::Retired) => {
+            RingMessage::Have { had } if role == ConnectionRole::Opening => self.welcomed(conn, had, out),
+            RingMessage::Refused { code, instead }
+                if matches!(role, ConnectionRole::Opening | ConnectionRole::Next | ConnectionRole::Retired) =>
+            {
                 self.refused(conn, code, instead, out);
             }
-            RingMessage::Probe(circle) if role == Role::Fresh => self.probed(conn, &circle, out),
-            RingMessage::Circle(circle) if role == Role::Probe => self.found(conn, &circle, out),
-            RingMessage::AskSid if role == Role::Fresh => self.asked_for_sid(conn, out),
+            RingMessage::Probe(circle) if role == ConnectionRole::Fresh => self.probed(conn, &circle, out),
+            RingMessage::Circle(circle) if role == ConnectionRole::Probe => self.found(conn, &circle, out),
+            RingMessage::AskSid if role == ConnectionRole::Fresh => self.asked_for_sid(conn, out),
             // It was under way when the role changed. The session ends a peer that sends what it never may.
             RingMessage::RollCall { .. }
             | RingMessage::NewConn(_)
@@ -256,11 +261,11 @@ impl RingNode {
     fn closed(&mut self, id: ConnId, out: &mut Vec<RingEffect>) {
         let Some(conn) = self.remove(id) else { return };
         match conn.role {
-            Role::Next => self.next_lost(conn, out),
-            Role::Opening => self.attempt_failed(Code::RingDown, None, out),
-            Role::Previous => self.previous_lost(conn, out),
-            Role::Probe => self.search.over(id),
-            Role::Fresh | Role::Retired | Role::Draining | Role::Joiner => {}
+            ConnectionRole::Next => self.next_lost(conn, out),
+            ConnectionRole::Opening => self.attempt_failed(Code::RingDown, None, out),
+            ConnectionRole::Previous => self.previous_lost(conn, out),
+            ConnectionRole::Probe => self.search.over(id),
+            ConnectionRole::Fresh | ConnectionRole::Retired | ConnectionRole::Draining | ConnectionRole::Joiner => {}
         }
     }
 
@@ -271,7 +276,7 @@ impl RingNode {
         let silent: Vec<ConnId> = self
             .conns
             .iter()
-            .filter(|(_, conn)| conn.role == Role::Fresh)
+            .filter(|(_, conn)| conn.role == ConnectionRole::Fresh)
             .filter_map(|(id, conn)| (self.fresh_until(conn) <= self.now).then_some(*id))
             .collect();
         for id in silent {
@@ -334,10 +339,10 @@ impl RingNode {
         let ids: Vec<ConnId> = self.conns.keys().copied().collect();
         for id in ids {
             let role = self.conns[&id].role;
-            if role == Role::Previous {
+            if role == ConnectionRole::Previous {
                 self.say(id, RingMessage::Refused { code: Code::NotInRing, instead: None }, out);
             }
-            if role != Role::Fresh {
+            if role != ConnectionRole::Fresh {
                 self.close(id, None, out);
             }
         }

@@ -1,4 +1,4 @@
-//! Publications: each member gets each once, in the order of its origin, whatever happens to others.
+//! Publications: each member receives each once, in the order of its origin.
 //!
 //! A member accepts only what comes after the last it has of an origin, keeps it until the origin says that it has come
 //! round, and sends it again to a new next one that lacks it. So whatever was on its way through a member that fell is sent
@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use turno_proto::model::ring::{Had, Origin, Publication, PublicationRef, RingMessage};
+use turno_proto::model::ring::{LastReceived, Origin, Publication, PublicationRef, RingMessage};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
-use super::kept::{KeptPublications, Spare, bytes_of};
+use super::kept::{KeptPublications, SpareBuffers, bytes_of};
 use super::states::NodeState;
 use super::{RingEffect, RingHostEffect, RingNews, RingNode, RingPeerEffect};
 
@@ -29,20 +29,20 @@ pub(super) struct Publications {
     waiting: VecDeque<Arc<Event>>,
     is_slowed: bool,
     /// Of each other origin.
-    seen: BTreeMap<Origin, Seen>,
+    seen: BTreeMap<Origin, OriginProgress>,
     /// By origin, itself included: what has not come round.
     kept: BTreeMap<Origin, KeptPublications>,
     kept_count: usize,
     kept_bytes: usize,
     /// Memory for what is kept.
-    spare: Spare,
+    spare: SpareBuffers,
     /// When the oldest was last warned of.
     warned: Option<Mono>,
 }
 
 /// The progress of one origin at this node.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct OriginProgress {
     /// The last that it has, or knows to have come round.
     has: u64,
     /// The last that it delivered. It may have thrown some of these away, and then passes them on once more.
@@ -54,7 +54,7 @@ struct OutOfOrder;
 
 /// The next steps for a publication that came.
 #[derive(Debug, Default)]
-pub(crate) struct Passed<'a> {
+pub(crate) struct PassedPublication<'a> {
     /// It is for the subscribers here.
     pub(crate) is_new: bool,
     /// It goes on, to that one.
@@ -92,7 +92,7 @@ impl Publications {
         kept.first()
     }
 
-    /// The same, and nobody may have it from here: it is no longer had.
+    /// The same, and no other member can get it from here: it is not marked as received.
     fn give_up(&mut self, origin: Origin) {
         if let (Some(first), Some(seen)) = (self.forget(origin), self.seen.get_mut(&origin)) {
             seen.has = seen.has.min(first - 1);
@@ -274,14 +274,15 @@ impl RingNode {
 /// Those of others.
 impl RingNode {
     /// The last publication of each origin, for a new predecessor. Of its own it has all: the next roll call tells whether they came round.
-    pub(super) fn had(&self) -> Vec<Had> {
-        let own = Had { origin: self.settings.me.origin, seq: self.publications.seq };
-        let others = self.publications.seen.iter().map(|(origin, seen)| Had { origin: *origin, seq: seen.has });
+    pub(super) fn had(&self) -> Vec<LastReceived> {
+        let own = LastReceived { origin: self.settings.me.origin, seq: self.publications.seq };
+        let others =
+            self.publications.seen.iter().map(|(origin, seen)| LastReceived { origin: *origin, seq: seen.has });
         std::iter::once(own).chain(others).take(limits::RING_ORIGINS_MAX).collect()
     }
 
     /// Sends what a new next one lacks.
-    pub(super) fn replay(&self, id: ConnId, had: &[Had], out: &mut Vec<RingEffect>) {
+    pub(super) fn replay(&self, id: ConnId, had: &[LastReceived], out: &mut Vec<RingEffect>) {
         let had: BTreeMap<Origin, u64> = had.iter().map(|had| (had.origin, had.seq)).collect();
         for (origin, kept) in &self.publications.kept {
             let last = had.get(origin).copied().unwrap_or(0);
@@ -298,20 +299,20 @@ impl RingNode {
         id: ConnId,
         publication: PublicationRef<'a>,
         out: &mut Vec<RingEffect>,
-    ) -> Passed<'a> {
+    ) -> PassedPublication<'a> {
         self.now = self.now.max(now);
         self.received(id, publication, out).unwrap_or_else(|OutOfOrder| {
             self.out_of_order(id, out);
             self.tick(out);
             self.settle(out);
-            Passed::default()
+            PassedPublication::default()
         })
     }
 
     /// The same as an input of its own.
     pub(super) fn pass_value(&mut self, id: ConnId, publication: &Publication, out: &mut Vec<RingEffect>) {
         let more = out.len();
-        let Passed { is_new, on } = self.pass(self.now, id, PublicationRef::from(publication), out);
+        let PassedPublication { is_new, on } = self.pass(self.now, id, PublicationRef::from(publication), out);
         let deliver = is_new.then(|| RingEffect::Deliver { event: Arc::clone(&publication.event) });
         let say = on.map(|(conn, publication)| say_publication(conn, publication));
         out.splice(more..more, deliver.into_iter().chain(say));
@@ -322,10 +323,10 @@ impl RingNode {
         id: ConnId,
         publication: PublicationRef<'a>,
         out: &mut Vec<RingEffect>,
-    ) -> Result<Passed<'a>, OutOfOrder> {
+    ) -> Result<PassedPublication<'a>, OutOfOrder> {
         let PublicationRef { origin, seq, after, round, hops, .. } = publication;
         let me = self.settings.me.origin;
-        let nothing = Ok(Passed::default());
+        let nothing = Ok(PassedPublication::default());
         let Some(conn) = self.conns.get_mut(&id).filter(|conn| conn.role.is_heard()) else { return nothing };
         // On one connection nothing may be missing; what it begins with is what the other end has to give.
         let last = conn.heard.insert(origin, seq);
@@ -362,7 +363,7 @@ impl RingNode {
         // Publications that are missing here are missing for those behind as well, unless they have them already.
         let after = seen.map_or(after, |seen| after.min(seen.has));
         let publication = PublicationRef { after, hops: hops + 1, ..publication };
-        let mut passed = Passed { is_new: is_new && origin.sid != me.sid, on: None };
+        let mut passed = PassedPublication { is_new: is_new && origin.sid != me.sid, on: None };
         // A member that is left alone hears the last messages of a leaver, and has nobody to pass them to.
         if !matches!(self.state, NodeState::Alone(None)) {
             self.publications.keep(publication, self.roll.last());
@@ -378,7 +379,7 @@ impl RingNode {
         let is_known = self.publications.seen.contains_key(&origin);
         let seen = self.publications.seen.entry(origin).or_default();
         let last = seen.delivered;
-        *seen = Seen { has: seq, delivered: last.max(seq) };
+        *seen = OriginProgress { has: seq, delivered: last.max(seq) };
         if seq <= last {
             self.counters.duplicates += 1;
             return false;

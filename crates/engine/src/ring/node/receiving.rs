@@ -1,16 +1,16 @@
-//! The predecessor: openings are accepted or refused.
+//! The connection from the predecessor: accepted or refused.
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::ring::{Errand, Member, RingMessage};
+use turno_proto::model::ring::{ConnectPurpose, Member, RingMessage};
 use turno_proto::model::{Code, ConnId, Mono, limits};
 
 use super::heal::LostPrevious;
 use super::states::NodeState;
-use super::{Conn, FRESH_MAX, RingEffect, RingNode, Role};
+use super::{Conn, ConnectionRole, FRESH_MAX, RingEffect, RingNode};
 
 impl Conn {
-    pub(super) const fn new(peer: Option<Member>, role: Role, since: Mono) -> Self {
+    pub(super) const fn new(peer: Option<Member>, role: ConnectionRole, since: Mono) -> Self {
         Self { peer, role, since, caught_up: false, leaving: false, heard: BTreeMap::new() }
     }
 }
@@ -26,7 +26,7 @@ pub(super) struct Previous {
 impl RingNode {
     /// Somebody dialled, and showed who it is.
     pub(super) fn accepted(&mut self, id: ConnId, peer: Option<Member>, out: &mut Vec<RingEffect>) {
-        let fresh = self.conns.values().filter(|conn| conn.role == Role::Fresh).count();
+        let fresh = self.conns.values().filter(|conn| conn.role == ConnectionRole::Fresh).count();
         let verdict = match &peer {
             _ if matches!(self.state, NodeState::Off) => Err(Code::NotInRing),
             _ if fresh >= FRESH_MAX => Err(Code::RingBusy),
@@ -39,7 +39,7 @@ impl RingNode {
         {
             self.roll.meet(peer);
         }
-        self.conns.insert(id, Conn::new(peer, Role::Fresh, self.now));
+        self.conns.insert(id, Conn::new(peer, ConnectionRole::Fresh, self.now));
         if let Err(code) = verdict {
             self.turn_away(id, code, None, out);
         }
@@ -60,13 +60,13 @@ impl RingNode {
     }
 
     /// RETCONN without content: the other end wants to send here from now on.
-    pub(super) fn opened(&mut self, id: ConnId, errand: Errand, out: &mut Vec<RingEffect>) {
+    pub(super) fn opened(&mut self, id: ConnId, purpose: ConnectPurpose, out: &mut Vec<RingEffect>) {
         let Some(peer) = self.conns.get(&id).and_then(|conn| conn.peer.as_ref()) else {
             return self.turn_away(id, Code::RingRefused, None, out);
         };
         match self.may_precede(peer) {
             Ok(()) => {
-                if errand == Errand::Join
+                if purpose == ConnectPurpose::Join
                     && let NodeState::Joining(joining) = &mut self.state
                 {
                     joining.claimed_by = Some(id);
@@ -117,7 +117,7 @@ impl RingNode {
             && let Some(conn) = self.conns.get_mut(&old)
         {
             if conn.leaving {
-                conn.role = Role::Draining;
+                conn.role = ConnectionRole::Draining;
             } else {
                 // The same member on another connection hears nothing of it: its old one is broken.
                 if conn.sid() != sid {
@@ -127,7 +127,7 @@ impl RingNode {
             }
         }
         if let Some(conn) = self.conns.get_mut(&id) {
-            conn.role = Role::Previous;
+            conn.role = ConnectionRole::Previous;
         }
         self.neighbour_changed();
     }

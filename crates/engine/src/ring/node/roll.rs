@@ -17,7 +17,7 @@ const FRESH_ROLLS: u64 = 3;
 
 /// The members that a node knows.
 #[derive(Debug)]
-pub(super) struct Roll {
+pub(super) struct KnownMembers {
     /// This node's own number: another that has it is nobody to know.
     me: Sid,
     has_secret: bool,
@@ -43,7 +43,7 @@ pub(super) struct Roll {
     given: Option<Sid>,
 }
 
-impl Roll {
+impl KnownMembers {
     pub(super) fn new(settings: &RingSettings) -> Self {
         let me = &settings.me;
         Self {

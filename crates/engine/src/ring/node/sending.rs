@@ -1,14 +1,14 @@
-//! The next member, and the attempt to have another in its place.
+//! The connection to the next member, and attempts to replace it.
 
 use std::collections::VecDeque;
 
-use turno_proto::model::ring::{Errand, Had, JoinVerdict, Member, NewConn, RetConn, RingMessage, Sid};
+use turno_proto::model::ring::{ConnectPurpose, JoinVerdict, LastReceived, Member, NewConn, RetConn, RingMessage, Sid};
 use turno_proto::model::{Code, ConnId, Mono};
 
 use super::heal::LostNext;
 use super::joiners::Joiner;
 use super::states::NodeState;
-use super::{Conn, RingEffect, RingHostEffect, RingNews, RingNode, RingPeerEffect, Role};
+use super::{Conn, ConnectionRole, RingEffect, RingHostEffect, RingNews, RingNode, RingPeerEffect};
 
 /// A connection that is being made to have a next one, or another.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ impl Attempt {
 pub(super) enum Purpose {
     /// To send to the same one as before.
     Return,
-    /// To send to the successor of a member that has fallen.
+    /// To send to the successor of a lost member.
     Heal,
     /// To send to a broker that joins between this one and its next. NEWCONN goes out on the old path afterwards.
     Claim(Box<NewConn>),
@@ -38,12 +38,12 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    const fn errand(&self) -> Errand {
+    const fn purpose(&self) -> ConnectPurpose {
         match self {
-            Self::Return => Errand::Return,
-            Self::Heal => Errand::Heal,
-            Self::Claim(_) => Errand::Join,
-            Self::Left(_) => Errand::Left,
+            Self::Return => ConnectPurpose::Return,
+            Self::Heal => ConnectPurpose::Heal,
+            Self::Claim(_) => ConnectPurpose::Join,
+            Self::Left(_) => ConnectPurpose::Left,
         }
     }
 }
@@ -128,7 +128,7 @@ impl RingNode {
             self.roll.meet(&peer);
         }
         if is_attempt {
-            self.conns.insert(id, Conn::new(Some(peer), Role::Opening, self.now));
+            self.conns.insert(id, Conn::new(Some(peer), ConnectionRole::Opening, self.now));
             let message = self.reached(id, sid);
             if sid == self.sid() {
                 // One that says my number, or myself.
@@ -139,7 +139,7 @@ impl RingNode {
                 self.attempt_failed(Code::WrongSid, None, out);
             }
         } else if self.search.dialled(target, id) {
-            self.conns.insert(id, Conn::new(Some(peer), Role::Probe, self.now));
+            self.conns.insert(id, Conn::new(Some(peer), ConnectionRole::Probe, self.now));
             self.say(id, RingMessage::Probe(self.circle()), out);
         } else {
             out.push(RingEffect::Peer(RingPeerEffect::Close { conn: id, code: None }));
@@ -158,15 +158,15 @@ impl RingNode {
         if let Some(attempt) = self.state.attempt_mut() {
             (attempt.conn, attempt.until) = (Some(id), until);
         }
-        let errand = match &self.state {
+        let purpose = match &self.state {
             NodeState::Joining(_) => {
                 let joiner = self.settings.me.clone();
                 return RingMessage::NewConn(NewConn { joiner, content: None, gap: false, verdict: None, hops: 0 });
             }
-            NodeState::Member(Membership { attempt: Some((_, purpose)), .. }) => purpose.errand(),
-            NodeState::Alone(_) | NodeState::Member(_) | NodeState::Leaving(_) | NodeState::Off => Errand::Join,
+            NodeState::Member(Membership { attempt: Some((_, purpose)), .. }) => purpose.purpose(),
+            NodeState::Alone(_) | NodeState::Member(_) | NodeState::Leaving(_) | NodeState::Off => ConnectPurpose::Join,
         };
-        RingMessage::RetConn(RetConn::Open { errand })
+        RingMessage::RetConn(RetConn::Open { purpose })
     }
 
     fn is_attempt(&self, target: u32) -> bool {
@@ -182,9 +182,9 @@ impl RingNode {
     }
 
     /// HAVE came: the other end takes this one as its predecessor.
-    pub(super) fn welcomed(&mut self, id: ConnId, had: Vec<Had>, out: &mut Vec<RingEffect>) {
+    pub(super) fn welcomed(&mut self, id: ConnId, had: Vec<LastReceived>, out: &mut Vec<RingEffect>) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
-        conn.role = Role::Next;
+        conn.role = ConnectionRole::Next;
         let next = conn.sid();
         match &mut self.state {
             NodeState::Alone(_) => self.state = NodeState::Member(Membership::new(id)),
@@ -232,7 +232,7 @@ impl RingNode {
         let Some(old) = old else { return };
         self.say(old, message, out);
         if let Some(conn) = self.conns.get_mut(&old) {
-            (conn.role, conn.since) = (Role::Retired, self.now);
+            (conn.role, conn.since) = (ConnectionRole::Retired, self.now);
         }
     }
 
@@ -249,8 +249,8 @@ impl RingNode {
             code = Code::RingRefused;
         }
         match self.conns.get(&id).map(|conn| conn.role) {
-            Some(Role::Opening) => self.attempt_failed(code, instead, out),
-            Some(Role::Next) => {
+            Some(ConnectionRole::Opening) => self.attempt_failed(code, instead, out),
+            Some(ConnectionRole::Next) => {
                 let Some(conn) = self.conns.remove(&id) else { return };
                 out.push(RingEffect::Peer(RingPeerEffect::Close { conn: id, code: None }));
                 self.dismissed(conn, code, out);
@@ -318,7 +318,7 @@ impl RingNode {
             self.attempt_failed(Code::RingDown, None, out);
         }
         let patience = self.settings.timers.wait_ms;
-        let old = self.conns.iter().filter(|(_, conn)| conn.role == Role::Retired);
+        let old = self.conns.iter().filter(|(_, conn)| conn.role == ConnectionRole::Retired);
         let late: Vec<ConnId> =
             old.filter(|(_, conn)| self.now.millis_since(conn.since) >= patience).map(|(id, _)| *id).collect();
         for id in late {
@@ -327,7 +327,7 @@ impl RingNode {
     }
 
     pub(super) fn attempt_deadline(&self) -> Option<Mono> {
-        let old = self.conns.values().filter(|conn| conn.role == Role::Retired);
+        let old = self.conns.values().filter(|conn| conn.role == ConnectionRole::Retired);
         let retired = old.map(|conn| conn.since.plus_millis(self.settings.timers.wait_ms)).min();
         [self.state.attempt().map(|attempt| attempt.until), retired].into_iter().flatten().min()
     }

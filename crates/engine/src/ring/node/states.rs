@@ -1,5 +1,5 @@
-//! Where a node is, with what there is only while it is there. Which ways lead from one state to another is written down
-//! here, and in docs/how-to/ring.md, which a test compares.
+//! The states of a ring node, with the data of each. The possible transitions are written here and in
+//! docs/how-to/ring.md; a test compares the two.
 
 use turno_proto::model::ConnId;
 use turno_proto::model::ring::RingState::{self, Alone, Joining, Leaving, LinkDown, Member, Off, Rewiring};

@@ -1,6 +1,6 @@
 //! What is on the disk, when.
 
-use turno_engine::{Persist, TaskRecord, Tried};
+use turno_engine::{AttemptCounts, Persist, TaskRecord};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{JobId, JobSpec, JobState, TaskState};
 
@@ -15,7 +15,7 @@ fn a_life_on_the_disk() {
     farm.accept(worker);
     let started = farm.unix_ms();
     let first = (JobId(id), 0);
-    let tried = Tried { attempt: 1, failures: 0, losses: 0 };
+    let tried = AttemptCounts { attempt: 1, failures: 0, losses: 0 };
     let (key, name) = ("a".into(), "a".into());
     assert_eq!(
         farm.store.tasks[&first],
@@ -23,7 +23,7 @@ fn a_life_on_the_disk() {
         "its start, before the worker hears of it"
     );
     farm.failed(worker, id, 1, 1);
-    let tried = Tried { attempt: 1, failures: 1, losses: 0 };
+    let tried = AttemptCounts { attempt: 1, failures: 1, losses: 0 };
     let waits = TaskRecord::Waiting { tried, due_unix_ms: started + 500 };
     assert_eq!(farm.store.tasks[&first], waits, "its failure, before the worker may forget it");
     farm.accept(worker);

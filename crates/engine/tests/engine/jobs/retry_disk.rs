@@ -1,6 +1,6 @@
 //! A retry is stored before it counts, in whatever form its tasks are on the disk, and survives a restart at any moment.
 
-use turno_engine::{TaskRecord, Tried};
+use turno_engine::{AttemptCounts, TaskRecord};
 use turno_proto::model::Code;
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::job::{JobId, JobSpec, JobState, TaskState};
@@ -81,7 +81,7 @@ fn a_task_of_a_chunk_has_a_record_of_its_own() {
     let (mut farm, id) = ended();
     let place = (JobId(id), 1);
     assert_eq!(farm.retry(id, None), (1, vec![]));
-    let tried = Tried { attempt: 2, failures: 0, losses: 0 };
+    let tried = AttemptCounts { attempt: 2, failures: 0, losses: 0 };
     assert_eq!(farm.store.tasks[&place], TaskRecord::Waiting { tried, due_unix_ms: 0 });
     let steps: [fn(&mut Farm, u64); 4] = [
         |farm, _| {

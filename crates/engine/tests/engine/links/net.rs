@@ -23,7 +23,7 @@ pub(crate) struct Place {
 
 /// A delivery at a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct PlaceholderValues {
     pub(crate) worker: Place,
     pub(crate) delivery: Delivery,
     pub(crate) attempt: u16,
@@ -47,7 +47,7 @@ pub(crate) struct Net {
     conns: u32,
     seqs: u32,
     /// What workers have and did not settle, in the order they got it.
-    pub(crate) given: Vec<Given>,
+    pub(crate) given: Vec<PlaceholderValues>,
     /// What everyone else heard.
     pub(crate) heard: Vec<(Place, Effect)>,
     /// Events that somebody at a broker got.
@@ -186,7 +186,7 @@ impl Net {
         }
         match effect {
             Effect::Peer(PeerEffect::Deliver(Deliver { delivery, attempt, payload, .. })) => {
-                self.given.push(Given { worker: place, delivery, attempt, text: text_of(&payload) });
+                self.given.push(PlaceholderValues { worker: place, delivery, attempt, text: text_of(&payload) });
             }
             other => self.heard.push((place, other)),
         }
@@ -331,12 +331,12 @@ impl Net {
     }
 
     /// Takes the delivery of that text from its holder.
-    pub(crate) fn take(&mut self, text: &str) -> Given {
+    pub(crate) fn take(&mut self, text: &str) -> PlaceholderValues {
         let at = self.given.iter().position(|given| given.text == text);
         self.given.remove(at.unwrap_or_else(|| panic!("nobody has {text}: {:?}", self.given)))
     }
 
-    pub(crate) fn reply(&mut self, given: &Given, text: &str, more: bool) {
+    pub(crate) fn reply(&mut self, given: &PlaceholderValues, text: &str, more: bool) {
         let (conn, delivery) = (given.worker.conn, given.delivery);
         self.put(
             given.worker.broker,
@@ -344,7 +344,7 @@ impl Net {
         );
     }
 
-    pub(crate) fn ack(&mut self, given: &Given) {
+    pub(crate) fn ack(&mut self, given: &PlaceholderValues) {
         let (conn, delivery) = (given.worker.conn, given.delivery);
         self.put(given.worker.broker, Input::worker(conn, delivery, WorkerMessage::Ack));
     }

@@ -1,12 +1,12 @@
 //! Neighbours that are lost.
 
 use turno_engine::ring::{RetConn, RingInput, RingMessage, RingNews};
-use turno_proto::model::ring::{Errand, Fallen, RingState, Sid};
+use turno_proto::model::ring::{ConnectPurpose, LostMember, RingState, Sid};
 
 use super::net::Net;
 
 /// The calls that went round, by their caller.
-fn calls(net: &Net) -> Vec<(u16, Fallen)> {
+fn calls(net: &Net) -> Vec<(u16, LostMember)> {
     let calls = net.said.iter().filter_map(|(from, _, message)| match message {
         RingMessage::RetConn(RetConn::Call { caller, content, hops: 0 }) if caller.origin.sid.get() == *from => {
             Some((*from, *content))
@@ -16,9 +16,9 @@ fn calls(net: &Net) -> Vec<(u16, Fallen)> {
     calls.collect()
 }
 
-fn openings(net: &Net) -> Vec<(u16, u16, Errand)> {
+fn openings(net: &Net) -> Vec<(u16, u16, ConnectPurpose)> {
     let openings = net.said.iter().filter_map(|(from, to, message)| match message {
-        RingMessage::RetConn(RetConn::Open { errand }) => Some((*from, *to, *errand)),
+        RingMessage::RetConn(RetConn::Open { purpose }) => Some((*from, *to, *purpose)),
         _ => None,
     });
     openings.collect()
@@ -34,7 +34,7 @@ fn a_lost_connection_comes_back() {
     assert_eq!((net.state(1), net.state(2)), (RingState::LinkDown, RingState::LinkDown));
     net.publish(1, "meanwhile");
     net.until_whole(&[1, 2, 3], 5_000);
-    assert_eq!((calls(&net), openings(&net)), (vec![], vec![(1, 2, Errand::Return)]));
+    assert_eq!((calls(&net), openings(&net)), (vec![], vec![(1, 2, ConnectPurpose::Return)]));
     net.run(100);
     assert_eq!((net.got(2), net.got(3)), (vec!["meanwhile"], vec!["meanwhile"]));
 }
@@ -52,8 +52,8 @@ fn one_falls() {
     net.run(4_900);
     assert_eq!(calls(&net), []);
     net.until_whole(&[1, 3, 4], 10_000);
-    assert_eq!(calls(&net), [(3, Fallen::Sid(Sid::new(2)))]);
-    assert_eq!(openings(&net), [(1, 3, Errand::Heal)]);
+    assert_eq!(calls(&net), [(3, LostMember::Sid(Sid::new(2)))]);
+    assert_eq!(openings(&net), [(1, 3, ConnectPurpose::Heal)]);
     net.run(100);
     for number in [3, 4] {
         assert_eq!(net.got(number), ["under way", "afterwards"], "{number}");
@@ -118,7 +118,7 @@ fn anyone_who_comes_and_goes_changes_nothing() {
     net.run(2_000);
     assert_eq!((net.view(1).previous, calls(&net)), (None, vec![]));
     net.run(1_500);
-    assert_eq!(calls(&net), [(1, Fallen::Sid(Sid::new(3)))]);
+    assert_eq!(calls(&net), [(1, LostMember::Sid(Sid::new(3)))]);
 }
 
 /// Proves S3.20: if all others have begun anew and are in no ring, there is nothing to come back to, and nothing to wait for.
@@ -141,9 +141,9 @@ fn called_fallen_and_alive() {
     let mut net = Net::ring(&[1, 2, 3]);
     net.said.clear();
     let caller = net.member(3);
-    net.slip(2, RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(2)), hops: 1 }));
+    net.slip(2, RingMessage::RetConn(RetConn::Call { caller, content: LostMember::Sid(Sid::new(2)), hops: 1 }));
     net.run(100);
-    assert_eq!(openings(&net), [(2, 3, Errand::Return)]);
+    assert_eq!(openings(&net), [(2, 3, ConnectPurpose::Return)]);
     assert!(
         !net.said
             .iter()
@@ -187,7 +187,7 @@ fn the_two_ends_of_a_broken_circle_close_it() {
     net.put(1, RingInput::Join { next: net.member(2).address, sid: None });
     net.publish(2, "meanwhile");
     net.until_whole(&[1, 2], 2_000);
-    assert_eq!(openings(&net), [(2, 1, Errand::Heal)]);
+    assert_eq!(openings(&net), [(2, 1, ConnectPurpose::Heal)]);
     net.run(100);
     assert_eq!(net.got(1), ["meanwhile"]);
 }
@@ -209,7 +209,7 @@ fn two_brokers_with_one_sid_do_not_stay_in_one_circle() {
     }
     net.run(6);
     for (to, caller) in [(3, 5), (9, 1)] {
-        let call = RetConn::Call { caller: net.member(caller), content: Fallen::Gap, hops: 0 };
+        let call = RetConn::Call { caller: net.member(caller), content: LostMember::Gap, hops: 0 };
         net.slip(to, RingMessage::RetConn(call));
     }
     net.run(1_000);

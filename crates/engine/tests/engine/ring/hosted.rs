@@ -9,7 +9,7 @@ use turno_engine::{
     Drained, Effect, Event, HostEffect, Input, LinkEffect, LinkMessage, Neighbour, PeerEffect, Settings,
 };
 use turno_proto::model::link::{BrokerId, Path, Presence};
-use turno_proto::model::ring::{Errand, Member, Origin, Sid};
+use turno_proto::model::ring::{ConnectPurpose, Member, Origin, Sid};
 use turno_proto::model::{Code, ConnId, Filter};
 
 use crate::harness::Harness;
@@ -70,7 +70,7 @@ fn two(links: bool) -> Harness {
     let effects = message(&mut harness, PREVIOUS, RingMessage::NewConn(asks));
     let target = dialled(&effects).expect("the joiner is dialled");
     let effects = ring(&mut harness, RingInput::Dialled { target, conn: NEXT, peer: member(2) });
-    assert_eq!(said(&effects, NEXT), [&RingMessage::RetConn(RetConn::Open { errand: Errand::Join })]);
+    assert_eq!(said(&effects, NEXT), [&RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Join })]);
     let effects = message(&mut harness, NEXT, RingMessage::Have { had: Vec::new() });
     let call = said(&effects, NEXT).into_iter().find_map(|message| match message {
         RingMessage::RollCall { origin, number, round, members } => Some((*origin, *number, *round, members.clone())),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turno_engine::Event;
 use turno_engine::ring::{Publication, RetConn, RingInput, RingMessage, RingNews};
 use turno_proto::model::Code;
-use turno_proto::model::ring::{Errand, Fallen, Member, Origin, RingState, Sid};
+use turno_proto::model::ring::{ConnectPurpose, LostMember, Member, Origin, RingState, Sid};
 
 use super::net::Net;
 use crate::seen::body;
@@ -41,7 +41,7 @@ fn the_place_of_a_broker_with_the_same_sid() {
     let same = net.member(3);
     for (address, is_another) in [("host:9", true), ("host:3", false)] {
         let peer = Member { address: address.to_owned(), ..same.clone() };
-        let conn = net.strange(1, peer, vec![RingMessage::RetConn(RetConn::Open { errand: Errand::Return })]);
+        let conn = net.strange(1, peer, vec![RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Return })]);
         let refused = RingNews::Refused { peer: Some(Sid::new(3)), code: Code::DuplicateSid };
         let is_refused = net.news.iter().any(|(number, news)| *number == 1 && *news == refused);
         assert_eq!(is_refused, is_another, "{address}");
@@ -110,7 +110,7 @@ fn too_many_hops() {
     assert_eq!((net.view(2).counters.hop_limit, net.got(2).len()), (1, 0));
     net.said.clear();
     let caller = Member { origin: stranger, address: "host:50".into(), native: String::new() };
-    net.slip(2, RingMessage::RetConn(RetConn::Call { caller, content: Fallen::Sid(Sid::new(60)), hops: 0 }));
+    net.slip(2, RingMessage::RetConn(RetConn::Call { caller, content: LostMember::Sid(Sid::new(60)), hops: 0 }));
     net.run(1_000);
     let said =
         net.said.iter().filter(|(_, _, message)| matches!(message, RingMessage::RetConn(RetConn::Call { .. }))).count();

@@ -2,7 +2,7 @@
 //! broker, and nothing that it claims stays.
 
 use turno_engine::ring::{RetConn, RingInput, RingMessage, RingNews, RingSettings};
-use turno_proto::model::ring::{Errand, Member, Origin, RingState, Sid};
+use turno_proto::model::ring::{ConnectPurpose, Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, Mono, limits};
 
 use super::net::Net;
@@ -22,7 +22,7 @@ fn posed(net: &Net, number: u16, incarnation: u64) -> Member {
 
 /// The messages of a stranger that takes the place of a predecessor.
 fn as_previous(then: RingMessage) -> Vec<RingMessage> {
-    vec![RingMessage::RetConn(RetConn::Open { errand: Errand::Return }), then]
+    vec![RingMessage::RetConn(RetConn::Open { purpose: ConnectPurpose::Return }), then]
 }
 
 /// Nobody has ended or was refused, and all of them are one circle again.

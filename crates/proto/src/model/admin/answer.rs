@@ -1,4 +1,4 @@
-//! Answers of the broker to an admin.
+//! Answers to admin calls.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

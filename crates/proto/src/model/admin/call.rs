@@ -1,4 +1,4 @@
-//! Calls of an admin.
+//! Admin calls.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

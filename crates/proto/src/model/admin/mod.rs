@@ -1,4 +1,4 @@
-//! Admin calls and their answers: one map in, one map out.
+//! Admin calls and their answers: one MessagePack map each.
 
 mod answer;
 mod call;

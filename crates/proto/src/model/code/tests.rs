@@ -1,4 +1,4 @@
-//! The table of codes holds together.
+//! Consistency of the table of codes.
 
 use std::collections::BTreeSet;
 

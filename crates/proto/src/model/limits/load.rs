@@ -1,4 +1,4 @@
-//! Limits that keep strangers from holding up the broker, filling its memory or flooding its log.
+//! Limits that protect the broker's time, memory and log from its peers.
 
 use super::Limits;
 

@@ -1,4 +1,4 @@
-//! Limits on workers that are lost, or may be, with deliveries in hand.
+//! Limits on lost workers that have deliveries.
 
 /// Losses that a send shared with other deliveries, from which on it goes out alone.
 pub const STRIKES_MAX: u8 = 2;

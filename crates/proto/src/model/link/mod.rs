@@ -1,4 +1,4 @@
-//! Links: what brokers tell each other. See docs/reference/protocol/links.md.
+//! Links: the messages between linked brokers, and views. See docs/reference/protocol/links.md.
 
 mod message;
 pub mod view;

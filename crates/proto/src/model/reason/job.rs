@@ -1,4 +1,4 @@
-//! Why nothing of a job is started.
+//! Reasons why a job has nothing to start.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Why a message is where it is.
+//! Reasons for the state of a message.
 
 use std::fmt;
 

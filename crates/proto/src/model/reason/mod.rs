@@ -1,4 +1,4 @@
-//! Why things are where they are: messages, jobs and tasks.
+//! Reasons for the state of messages, jobs and tasks.
 
 mod job;
 mod message;

@@ -1,4 +1,4 @@
-//! Why a task is where it is.
+//! Reasons for the state of a task.
 
 use std::fmt;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Errand, Fallen, Had, Member, Origin, Sid};
+use super::{ConnectPurpose, LastReceived, LostMember, Member, Origin, Sid};
 use crate::model::Code;
 use crate::model::topic::{Event, EventRef};
 
@@ -34,20 +34,21 @@ pub enum JoinVerdict {
     Refused(Code),
 }
 
-/// With content: the member that sent to the fallen shall send to me. Without: I send to you from now on.
+/// With content: the member that sent to the lost one shall send to me. Without: I send to you from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RetConn {
     /// The first message on a new connection of a member.
     Open {
         /// The purpose of the connection.
-        errand: Errand,
+        #[serde(rename = "errand")]
+        purpose: ConnectPurpose,
     },
     /// On its way round the ring.
     Call {
         /// The member without a predecessor.
         caller: Member,
         /// Its lost predecessor.
-        content: Fallen,
+        content: LostMember,
         /// Members that it came through.
         hops: u8,
     },
@@ -137,7 +138,7 @@ pub enum RingMessage {
     /// Back to the sender: its opening is accepted, and this is what the receiver has. Nothing is sent before it came.
     Have {
         /// By origin.
-        had: Vec<Had>,
+        had: Vec<LastReceived>,
     },
     /// The sender has replayed what was missing; the members that it knows.
     CaughtUp {

@@ -1,4 +1,4 @@
-//! The ring: who its members are, and what they say to each other. See docs/how-to/ring.md.
+//! The ring: its members and their messages. See docs/how-to/ring.md.
 
 mod message;
 pub mod view;
@@ -78,7 +78,7 @@ pub struct Member {
 
 /// The last publication of an origin that a member has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Had {
+pub struct LastReceived {
     /// The member that published.
     pub origin: Origin,
     /// Up to which.
@@ -88,24 +88,24 @@ pub struct Had {
 /// The lost member whose place is empty: the content of RETCONN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<Sid>", into = "Option<Sid>")]
-pub enum Fallen {
+pub enum LostMember {
     /// That one's.
     Sid(Sid),
     /// Unknown, or several in a row: a member that has nobody to send to is meant.
     Gap,
 }
 
-impl From<Option<Sid>> for Fallen {
+impl From<Option<Sid>> for LostMember {
     fn from(sid: Option<Sid>) -> Self {
         sid.map_or(Self::Gap, Self::Sid)
     }
 }
 
-impl From<Fallen> for Option<Sid> {
-    fn from(fallen: Fallen) -> Self {
+impl From<LostMember> for Option<Sid> {
+    fn from(fallen: LostMember) -> Self {
         match fallen {
-            Fallen::Sid(sid) => Some(sid),
-            Fallen::Gap => None,
+            LostMember::Sid(sid) => Some(sid),
+            LostMember::Gap => None,
         }
     }
 }
@@ -113,7 +113,7 @@ impl From<Fallen> for Option<Sid> {
 /// Why a member becomes another's predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Errand {
+pub enum ConnectPurpose {
     /// It was its predecessor before the connection was lost.
     Return,
     /// The other asked to join, and this is the place.

@@ -1,4 +1,4 @@
-//! Topics, the filters of those who listen to them, and what is published.
+//! Topics, filters and events.
 
 mod event;
 pub mod view;

@@ -1,4 +1,4 @@
-//! The broker as a whole.
+//! Views of the broker.
 
 use serde::{Deserialize, Serialize};
 

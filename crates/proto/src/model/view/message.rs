@@ -1,4 +1,4 @@
-//! Messages, why they are where they are, and dead letters.
+//! Views of messages and dead letters, with explanations.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Views: one type for each thing that the broker shows, used by the wire, by `--json` and by the published schemas.
+//! Views: one type for each thing that the broker shows, for the wire, for `--json` and for the published schemas.
 //!
 //! Keys are the same in every format, and each is always present unless its comment says that it is omitted. Only ids
 //! ([`super::WorkerId`]) and points in time ([`super::Moment`]) have another form in MessagePack than in JSON. A key that the

@@ -1,4 +1,4 @@
-//! Queues and the workers that consume them.
+//! Views of queues and their consumers.
 
 use serde::{Deserialize, Serialize};
 

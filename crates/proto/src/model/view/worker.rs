@@ -1,4 +1,4 @@
-//! Workers and what they hold.
+//! Views of workers and their deliveries.
 
 use std::collections::BTreeMap;
 

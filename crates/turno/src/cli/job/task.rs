@@ -3,7 +3,7 @@
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::Code;
 use turno_proto::model::job::{AttemptView, JobSpec, JobView, TaskView};
-use turno_proto::placeholders::{self, Filled, Given};
+use turno_proto::placeholders::{self, FilledCommand, PlaceholderValues};
 use turno_proto::work;
 
 use super::text::{pairs, words};
@@ -51,7 +51,7 @@ fn command_of(spec: &JobSpec, view: &TaskView) -> Option<SubmissionTask> {
     let work = work::decode(&spec.work).ok()?;
     let fields: Vec<&str> = view.item.iter().map(String::as_str).collect();
     let item = Some(&fields[..]).filter(|fields| !fields.is_empty());
-    let Filled { argv, cwd, env } = placeholders::fill(&work, Given { task: view.task, item });
+    let FilledCommand { argv, cwd, env } = placeholders::fill(&work, PlaceholderValues { task: view.task, item });
     Some(SubmissionTask { task: view.task, argv, cwd, env: env.into_iter().collect() })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use turno_client::{Answer, AnswerPart, BroadcastEnd, Party};
+use turno_client::{Answer, AnswerPart, BroadcastConsumer, BroadcastEnd};
 use turno_proto::model::WorkerId;
 
 use super::reply::MessageContent;
@@ -13,7 +13,7 @@ use super::reply::MessageContent;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BroadcastAnswer {
     #[serde(flatten)]
-    pub(crate) party: Party,
+    pub(crate) party: BroadcastConsumer,
     /// More pieces of its reply follow.
     pub(crate) more: bool,
     /// Its reply; omitted if it failed.
@@ -32,7 +32,7 @@ impl BroadcastAnswer {
     pub(crate) fn new(answer: Answer, seconds: f64) -> Self {
         let Answer { worker, name, part, .. } = answer;
         let more = matches!(part, AnswerPart::Piece(_));
-        let party = Party { worker: WorkerId(worker), name };
+        let party = BroadcastConsumer { worker: WorkerId(worker), name };
         let (content, headers, failure) = match part {
             AnswerPart::Piece(reply) | AnswerPart::Last(reply) => {
                 (Some(MessageContent::new(&reply.headers, &reply.body)), reply.headers, None)

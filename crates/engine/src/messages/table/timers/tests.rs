@@ -1,4 +1,4 @@
-//! The wheel beside a sorted list.
+//! The timer wheel compared with a sorted list.
 
 use super::*;
 use proptest::prelude::*;

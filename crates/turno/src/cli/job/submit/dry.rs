@@ -4,7 +4,7 @@ use std::slice;
 
 use turno_proto::items;
 use turno_proto::model::job::{AfterView, JobSpec, SpecView, Work};
-use turno_proto::placeholders::{self, Given};
+use turno_proto::placeholders::{self, PlaceholderValues};
 
 use super::flags::Flags;
 use super::plan::SubmitPlan;
@@ -52,7 +52,7 @@ fn body(plan: &SubmitPlan, flags: &Flags) -> SubmissionBody {
 fn task(spec: &JobSpec, work: &Work, place: u32) -> SubmissionTask {
     let number = spec.numbers().number_of(place);
     let item = items::get(&spec.items, place);
-    let filled = placeholders::fill(work, Given { task: number, item: item.as_deref() });
+    let filled = placeholders::fill(work, PlaceholderValues { task: number, item: item.as_deref() });
     SubmissionTask { task: number, argv: filled.argv, cwd: filled.cwd, env: filled.env.into_iter().collect() }
 }
 

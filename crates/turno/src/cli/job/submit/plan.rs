@@ -10,7 +10,7 @@ use turno_proto::model::job::{JobSpec, Work, WorkFile};
 use turno_proto::model::limits::{
     JOB_AFTER_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX, JOB_TAGS_MAX, JOB_UPLOADS_MAX, PRIORITY,
 };
-use turno_proto::placeholders::{self, FillError, Given};
+use turno_proto::placeholders::{self, FillError, PlaceholderValues};
 use turno_proto::submission::SpecError;
 use turno_proto::{items, submission, work};
 
@@ -231,7 +231,7 @@ fn literal(text: &str, columns: &[String]) -> Result<String, Failure> {
     let shape = Shape { count: 1, fields: fields.len(), longest: 1 };
     let comes_out = |written: &str| {
         let work = Work { cwd: written.to_owned(), columns: columns.to_vec(), ..Work::default() };
-        placeholders::fill(&work, Given::item(1, &fields)).cwd == text
+        placeholders::fill(&work, PlaceholderValues::item(1, &fields)).cwd == text
             && placeholders::check(&work, Some(shape)).is_ok()
     };
     let doubled = text.replace('{', "{{").replace('}', "}}");

@@ -174,7 +174,7 @@ fn braces_in_names_that_nobody_typed_stay_as_they_are() {
     let spec = spec(&format!("turno submit {script} --array 1-3 {{}}"));
     let work = work::decode(&spec.work).unwrap();
     assert_eq!(work.argv, strings(&["./a{{}}b.sh", "{}"]));
-    let filled = turno_proto::placeholders::fill(&work, turno_proto::placeholders::Given::number(2));
+    let filled = turno_proto::placeholders::fill(&work, turno_proto::placeholders::PlaceholderValues::number(2));
     assert_eq!(filled.argv, strings(&["./a{}b.sh", "2"]));
     assert_eq!(work_of(&format!("turno submit {script} {{}}")).argv, strings(&["./a{}b.sh", "{}"]));
 }

@@ -19,9 +19,9 @@ fn task(number: u32) -> Task {
 }
 
 /// The pieces that the double got.
-type Given = Arc<Mutex<Vec<OutputPiece>>>;
+type PlaceholderValues = Arc<Mutex<Vec<OutputPiece>>>;
 
-fn text(given: &Given, task: u32) -> Vec<u8> {
+fn text(given: &PlaceholderValues, task: u32) -> Vec<u8> {
     let mut pieces = given.lock().unwrap().clone();
     pieces.retain(|piece| piece.task == task && !piece.live);
     pieces.sort_by_key(|piece| piece.at);
@@ -36,7 +36,7 @@ async fn begin(outbox: &Outbox, number: u32) -> Recorder {
 /// It hangs up before and after it has kept something, is busy, and in the end has all of it.
 #[tokio::test]
 async fn what_is_written_arrives_through_hang_ups_and_refusals() {
-    let given = Given::default();
+    let given = PlaceholderValues::default();
     let keep = Arc::clone(&given);
     let mut calls = 0;
     let double = Double::start(move |call| {
@@ -80,7 +80,7 @@ async fn a_worker_ends_before_a_silent_broker() {
 /// With a beginning that is too large to be held, the task waits for the broker, and goes on when that has taken some.
 #[tokio::test]
 async fn a_task_waits_until_there_is_room() {
-    let given = Given::default();
+    let given = PlaceholderValues::default();
     let keep = Arc::clone(&given);
     let double = Double::start(move |call| {
         if let AdminCall::TaskOutput { pieces, .. } = call {
@@ -104,7 +104,7 @@ async fn a_task_waits_until_there_is_room() {
 
 #[tokio::test]
 async fn somebody_who_looks_is_shown_the_end_within_moments() {
-    let (given, looks) = (Given::default(), Arc::new(Mutex::new(false)));
+    let (given, looks) = (PlaceholderValues::default(), Arc::new(Mutex::new(false)));
     let (keep, look) = (Arc::clone(&given), Arc::clone(&looks));
     let double = Double::start(move |call| {
         if let AdminCall::TaskOutput { pieces, .. } = call {

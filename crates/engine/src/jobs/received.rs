@@ -1,4 +1,4 @@
-//! Bytes that workers handed in for their tasks: counted, so that none can hand in more than its share.
+//! Bytes received from workers for their tasks, with a limit per task.
 
 use turno_proto::model::Code;
 use turno_proto::model::job::{JobId, JobSpec};
@@ -8,14 +8,14 @@ use super::job::Phase;
 
 /// Bytes and files that were handed in for one attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HandedIn {
+pub(crate) struct ReceivedBytes {
     /// Bytes of output.
     output: u64,
     /// Files that were begun.
     files: u32,
 }
 
-impl HandedIn {
+impl ReceivedBytes {
     /// Counts that many bytes of output, up to that much in all. Returns how many of them are within that.
     pub(crate) fn take_output(&mut self, len: usize, most: u64) -> usize {
         let room = usize::try_from(most.saturating_sub(self.output)).unwrap_or(usize::MAX);
@@ -56,7 +56,11 @@ impl Jobs {
 impl Jobs {
     /// The account of an attempt, if that worker has it: it runs there, was told to stop and has not ended, or its
     /// worker is away and may come back.
-    pub(crate) fn handed_in(&mut self, worker: &str, (id, task, attempt): (JobId, u32, u32)) -> Option<&mut HandedIn> {
+    pub(crate) fn handed_in(
+        &mut self,
+        worker: &str,
+        (id, task, attempt): (JobId, u32, u32),
+    ) -> Option<&mut ReceivedBytes> {
         let place = self.find_job(id).ok()?.spec.numbers().place_of(task)?;
         let job = self.all.get_mut(&id)?;
         if job.running.get(&place).is_some_and(|running| running.attempt == attempt) {

@@ -1,4 +1,4 @@
-//! The messages of one priority that wait in a queue: those in memory, and those that only the store holds.
+//! One priority level of a backlog: messages in memory, and those that only the store holds.
 //!
 //! In the order of their turns: the hot ones in memory, the cold tail, and behind that whatever had to stay in memory
 //! though it came later. The tail begins when the hot ones have so many bytes that their turns take a while, and only
@@ -42,7 +42,7 @@ impl Cold {
 
 /// The messages of one priority.
 #[derive(Debug, Default)]
-pub(in crate::messages) struct PriorityLine {
+pub(in crate::messages) struct PriorityLevel {
     /// All that are in memory.
     chain: Chain,
     /// Bytes of the durable ones before the tail, but for those that were once behind one.
@@ -62,7 +62,7 @@ struct Tail {
     behind: Option<u32>,
 }
 
-impl PriorityLine {
+impl PriorityLevel {
     pub(in crate::messages) fn len(&self) -> usize {
         self.chain.len() as usize + self.cold_len()
     }
@@ -163,7 +163,7 @@ impl PriorityLine {
 }
 
 /// The cold tail.
-impl PriorityLine {
+impl PriorityLevel {
     /// Whether a new durable message would be the last of the tail.
     pub(in crate::messages) fn goes_cold(&self, hot_bytes: u64) -> bool {
         match &self.tail {
@@ -248,7 +248,7 @@ impl PriorityLine {
 }
 
 /// Access for `check`.
-impl PriorityLine {
+impl PriorityLevel {
     /// All of the tail, in order.
     pub(in crate::messages) fn cold(&self) -> impl Iterator<Item = &Cold> {
         self.tail.iter().flat_map(|tail| &tail.cold)
@@ -292,11 +292,11 @@ mod tests {
     fn a_cold_message_stays_small() {
         assert_eq!(size_of::<Cold>(), 12);
         assert_eq!(COLD_BYTES, 12);
-        let mut line = PriorityLine::default();
+        let mut line = PriorityLevel::default();
         (1..=100_000).for_each(|serial| line.push_cold(Cold::new(serial, 256)));
         let capacity = line.tail.as_ref().map_or(0, |tail| tail.cold.capacity());
         assert!(capacity * size_of::<Cold>() <= 24 * 100_000, "{capacity}");
-        assert!(size_of::<PriorityLine>() <= 32, "{}", size_of::<PriorityLine>());
+        assert!(size_of::<PriorityLevel>() <= 32, "{}", size_of::<PriorityLevel>());
     }
 
     /// Serials and lengths come out as they went in, up to the largest.

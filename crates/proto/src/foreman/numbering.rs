@@ -1,11 +1,11 @@
-//! Numbers, order and RESET: the rules that both ends obey in the same way.
+//! Request numbers, their order and RESET: the rules that both ends share.
 //!
 //! A line has at most one request of its own unanswered, and hands out at most one of the other end's at a time. It
 //! decides what may be sent, served or answered now; what the requests mean is its owner's business.
 
 use std::collections::VecDeque;
 
-use super::{BadBody, ErrorCode, ForemanFrame, ForemanKind, ForemanSettings, Note, Role, Stop};
+use super::{BadBody, ConnectionNote, ErrorCode, ForemanFrame, ForemanKind, ForemanSettings, Role, Stop};
 use crate::model::{Mono, limits};
 
 /// A request of our own that has no answer yet.
@@ -18,7 +18,7 @@ pub(super) enum Sent<O> {
 /// The next step for a frame that came.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// An OK or ERROR: for [`Line::settle`], if it answers something.
+    /// An OK or ERROR: for [`RequestNumbering::settle`], if it answers something.
     Response(ForemanFrame),
     /// A request whose turn it is.
     Serve(ForemanFrame),
@@ -27,9 +27,9 @@ pub(super) enum Verdict {
     /// The answer to our RESET: all begins anew.
     Restart,
     /// To be answered with ERROR at once.
-    Refuse { seq: u32, code: ErrorCode, arg0: u32, note: Note },
+    Refuse { seq: u32, code: ErrorCode, arg0: u32, note: ConnectionNote },
     /// Dropped without an answer.
-    Drop(Note),
+    Drop(ConnectionNote),
 }
 
 /// The next frame to send.
@@ -41,7 +41,7 @@ pub(super) enum Next<'a, O> {
 
 /// One end's numbers and queues. `O` is a request of its own.
 #[derive(Clone, Debug)]
-pub(super) struct Line<O> {
+pub(super) struct RequestNumbering<O> {
     role: Role,
     /// Our last number, for RESET only, and the other end's.
     seq_last: u32,
@@ -69,7 +69,7 @@ pub(super) struct Line<O> {
     reset_until: Option<Mono>,
 }
 
-impl<O> Line<O> {
+impl<O> RequestNumbering<O> {
     pub(super) fn new(role: Role, settings: &ForemanSettings) -> Self {
         let peer = match role {
             Role::Worker => Role::Foreman,
@@ -110,24 +110,34 @@ impl<O> Line<O> {
             return Verdict::Restart;
         }
         if !self.may_have(kind, seq) {
-            let note = Note::BadSeq { seq, last: self.heard };
+            let note = ConnectionNote::BadSeq { seq, last: self.heard };
             return Verdict::Refuse { seq, code: ErrorCode::BadSeq, arg0: self.heard.unwrap_or(0), note };
         }
         self.heard = Some(seq);
         self.seen = self.seen.max(Some(seq));
         // Of two RESETs that cross, the one with the lower number serves both: the other is dropped here, too.
         if [self.own_reset(), self.reset_in].into_iter().flatten().any(|reset| seq > reset) {
-            return Verdict::Drop(Note::Dropped { seq });
+            return Verdict::Drop(ConnectionNote::Dropped { seq });
         }
         if kind == ForemanKind::Reset {
             self.take_reset(seq);
             return Verdict::Wait;
         }
         if kind.is_sent_by(self.role) {
-            return Verdict::Refuse { seq, code: ErrorCode::BadMessage, arg0: 0, note: Note::BadType { kind, seq } };
+            return Verdict::Refuse {
+                seq,
+                code: ErrorCode::BadMessage,
+                arg0: 0,
+                note: ConnectionNote::BadType { kind, seq },
+            };
         }
         let Ok(frame) = frame else {
-            return Verdict::Refuse { seq, code: ErrorCode::BadMessage, arg0: 0, note: Note::BadBody { kind, seq } };
+            return Verdict::Refuse {
+                seq,
+                code: ErrorCode::BadMessage,
+                arg0: 0,
+                note: ConnectionNote::BadBody { kind, seq },
+            };
         };
         let urgent = matches!(frame, ForemanFrame::Stop { stop: Stop::Immediate, .. });
         if urgent || (self.held.is_empty() && self.may_serve(seq)) {
@@ -140,7 +150,7 @@ impl<O> Line<O> {
             return Verdict::Wait;
         }
         let arg0 = u32::try_from(self.held.len()).unwrap_or(u32::MAX);
-        Verdict::Refuse { seq, code: ErrorCode::Overflow, arg0, note: Note::Overflow { seq } }
+        Verdict::Refuse { seq, code: ErrorCode::Overflow, arg0, note: ConnectionNote::Overflow { seq } }
     }
 
     /// Bytes of the bodies that are held.

@@ -1,4 +1,4 @@
-//! Segments as words of eight bytes, which are compared at once and take little room.
+//! Segments of topics as ids of eight bytes, which are compared at once and take little room.
 //!
 //! A prefix may end within a segment; of that there is only the beginning, which is another word than the same bytes as a
 //! whole.
@@ -8,7 +8,7 @@ use super::seeded::{Seeded, Table, short};
 
 /// A segment or its beginning: its own bytes if they are few, else a number that is given to it while some node has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word(u64);
+pub(super) struct SegmentId(u64);
 
 /// Longer segments are numbered. Beside that many bytes there is room for how many they are.
 pub(super) const SHORT_MAX: usize = 7;
@@ -16,7 +16,7 @@ pub(super) const SHORT_MAX: usize = 7;
 const LONG: u64 = 0x7F << 56;
 const BEGINNING: u64 = 1 << 63;
 
-impl Word {
+impl SegmentId {
     /// A value that no node has.
     const UNKNOWN: Self = Self(u64::MAX ^ BEGINNING);
 
@@ -43,46 +43,46 @@ impl Word {
 
 /// The long segments of all nodes.
 #[derive(Debug)]
-pub(super) struct Words {
-    long: Table<Box<[u8]>, Used>,
+pub(super) struct LongSegments {
+    long: Table<Box<[u8]>, SegmentUse>,
     numbers: NumberPool,
 }
 
 #[derive(Debug)]
-struct Used {
+struct SegmentUse {
     number: u32,
     nodes: u32,
 }
 
-impl Words {
+impl LongSegments {
     pub(super) fn new(seed: Seeded) -> Self {
         Self { long: Table::with_hasher(seed), numbers: NumberPool::default() }
     }
 
     /// Of a segment of a topic or a filter.
     #[inline]
-    pub(super) fn get(&self, segment: &[u8]) -> Word {
-        Word::of(segment).unwrap_or_else(|| self.get_long(segment))
+    pub(super) fn get(&self, segment: &[u8]) -> SegmentId {
+        SegmentId::of(segment).unwrap_or_else(|| self.get_long(segment))
     }
 
-    fn get_long(&self, segment: &[u8]) -> Word {
-        self.long.get(segment).map_or(Word::UNKNOWN, |used| Word::numbered(used.number))
+    fn get_long(&self, segment: &[u8]) -> SegmentId {
+        self.long.get(segment).map_or(SegmentId::UNKNOWN, |used| SegmentId::numbered(used.number))
     }
 
     /// For one more node.
-    pub(super) fn take(&mut self, segment: &[u8]) -> Word {
-        Word::of(segment).unwrap_or_else(|| {
+    pub(super) fn take(&mut self, segment: &[u8]) -> SegmentId {
+        SegmentId::of(segment).unwrap_or_else(|| {
             if let Some(used) = self.long.get_mut(segment) {
                 used.nodes += 1;
-                return Word::numbered(used.number);
+                return SegmentId::numbered(used.number);
             }
             let number = self.numbers.take();
-            self.long.insert(segment.into(), Used { number, nodes: 1 });
-            Word::numbered(number)
+            self.long.insert(segment.into(), SegmentUse { number, nodes: 1 });
+            SegmentId::numbered(number)
         })
     }
 
-    /// A node that had it is gone.
+    /// A node with this segment was removed.
     pub(super) fn give_back(&mut self, segment: &[u8]) {
         let Some(used) = self.long.get_mut(segment) else { return };
         used.nodes -= 1;
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn segments_of_every_length_have_words_of_their_own() {
-        let mut words = Words::new(Seeded(7));
+        let mut words = LongSegments::new(Seeded(7));
         let segments: Vec<Vec<u8>> = (0..=30)
             .flat_map(|length| [b'a', b'b', 0].map(|byte| vec![byte; length]))
             .filter(|one| one != b"")
             .collect();
         for segment in &segments {
-            assert_eq!(words.get(segment) == Word::UNKNOWN, segment.len() > SHORT_MAX);
+            assert_eq!(words.get(segment) == SegmentId::UNKNOWN, segment.len() > SHORT_MAX);
         }
         let mut known: Vec<u64> = segments.iter().map(|segment| words.take(segment).0).collect();
         for (segment, word) in segments.iter().zip(&known) {
@@ -118,8 +118,8 @@ mod tests {
         known.sort_unstable();
         known.dedup();
         assert_eq!(known.len(), segments.len());
-        assert!(known.iter().all(|word| known.binary_search(&Word(*word).beginning().0).is_err()));
-        assert_eq!(words.get(b"*"), Word::STAR);
+        assert!(known.iter().all(|word| known.binary_search(&SegmentId(*word).beginning().0).is_err()));
+        assert_eq!(words.get(b"*"), SegmentId::STAR);
         for segment in segments.iter().chain(&segments) {
             assert!(!words.is_empty() || segment.len() <= SHORT_MAX);
             words.give_back(segment);

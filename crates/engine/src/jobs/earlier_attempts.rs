@@ -1,5 +1,5 @@
-//! Earlier attempts of tasks, for people who ask what happened to them. They are remembered in memory, up to a limit: nothing
-//! is decided by them, and after a restart of the broker only the latest attempt of a task is known.
+//! Earlier attempts of tasks, for explanations. They are kept in memory, up to a limit; after a restart of the broker
+//! only the latest attempt of a task is known.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::record::TaskEnd;
 
 /// Attempts that are over and were followed by another, by job and place.
 #[derive(Debug, Default)]
-pub(super) struct Past(BTreeMap<(JobId, u32), VecDeque<TaskEnd>>);
+pub(super) struct EarlierAttempts(BTreeMap<(JobId, u32), VecDeque<TaskEnd>>);
 
-impl Past {
+impl EarlierAttempts {
     /// Remembers an attempt. Beyond the limits the oldest are forgotten.
     pub(super) fn add(&mut self, job: JobId, place: u32, end: TaskEnd) {
         let ends = self.0.entry((job, place)).or_default();
