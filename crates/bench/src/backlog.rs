@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use crate::line::Connection;
 use crate::memory::{BODY, fill, per, settled};
 use crate::plain_log::message_bytes;
+use crate::protocol::{ConnectionEnd, Role, Seen};
 use crate::report::Figures;
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
-use crate::talk::{Role, Seat, Seen};
 use crate::tasks::block_on;
 use crate::works::load_on;
 
@@ -78,8 +78,8 @@ pub(crate) fn drain(address: SocketAddr, count: u32) -> Result<Figures> {
     })
 }
 
-const fn seat(role: Role, number: u32) -> Seat {
-    Seat { role, number, slots: SLOTS, durable: true }
+const fn seat(role: Role, number: u32) -> ConnectionEnd {
+    ConnectionEnd { role, number, slots: SLOTS, durable: true }
 }
 
 fn in_time(count: u32, work: impl Future<Output = Result<Figures>>) -> Result<Figures> {

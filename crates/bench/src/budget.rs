@@ -1,6 +1,6 @@
 //! The budget: what Turno must reach in each work, beside whom, and how a chart says so.
 
-use crate::beside::PER_SECOND;
+use crate::parallel::PER_SECOND;
 use crate::report::{Bound, SystemResult, Verdict};
 use crate::spread::{MIB, Spread};
 use crate::works::Work;

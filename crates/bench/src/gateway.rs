@@ -8,7 +8,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::talk::{Seat, Seen};
+use crate::protocol::{ConnectionEnd, Seen};
 use crate::zmtp::{Dialect, ZmtpWire, head, read_head};
 
 #[derive(Default)]
@@ -19,9 +19,9 @@ pub(crate) struct Gateway {
 
 impl Dialect for Gateway {
     /// Its endpoint knows what it is.
-    fn begin(&mut self, _seat: Seat, _wire: &mut ZmtpWire, _out: &mut Vec<u8>) {}
+    fn begin(&mut self, _seat: ConnectionEnd, _wire: &mut ZmtpWire, _out: &mut Vec<u8>) {}
 
-    fn put(&mut self, _seat: Seat, tag: u32, body: &[u8], wire: &mut ZmtpWire, out: &mut Vec<u8>) {
+    fn put(&mut self, _seat: ConnectionEnd, tag: u32, body: &[u8], wire: &mut ZmtpWire, out: &mut Vec<u8>) {
         self.scratch.clear();
         self.scratch.extend_from_slice(&head(b'Q', tag));
         self.scratch.extend_from_slice(body);
@@ -43,13 +43,13 @@ impl Dialect for Gateway {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::seat;
-    use crate::talk::{Role, Talk as _};
+    use crate::protocol::tests::seat;
+    use crate::protocol::{Role, SystemProtocol as _};
     use crate::zmtp::tests::{plain, sealed};
-    use crate::zmtp::{Mechanism, ZmtpTalk};
+    use crate::zmtp::{Mechanism, ZmtpProtocol};
 
-    fn talk(role: Role, mechanism: Mechanism) -> ZmtpTalk<Gateway> {
-        ZmtpTalk::new(seat(role), Gateway::default(), mechanism)
+    fn talk(role: Role, mechanism: Mechanism) -> ZmtpProtocol<Gateway> {
+        ZmtpProtocol::new(seat(role), Gateway::default(), mechanism)
     }
 
     #[test]

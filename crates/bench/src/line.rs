@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::protocol::{ConnectionEnd, Seen, SystemProtocol, SystemProtocols, talk};
 use crate::system::System;
-use crate::talk::{Seat, Seen, Talk, Talks, talk};
 
 const READ_BYTES: usize = 64 * 1024;
 /// How long an opening may take; RabbitMQ's is the slowest.
@@ -16,7 +16,7 @@ const OPEN_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct Connection {
     stream: TcpStream,
-    talk: Box<dyn Talk>,
+    talk: Box<dyn SystemProtocol>,
     inbox: Vec<u8>,
     out: Vec<u8>,
     /// Events that were not looked at yet.
@@ -25,12 +25,12 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects and goes through the opening.
-    pub(crate) async fn open(system: System, address: SocketAddr, seat: Seat) -> Result<Self> {
+    pub(crate) async fn open(system: System, address: SocketAddr, seat: ConnectionEnd) -> Result<Self> {
         Self::open_by(&|seat| talk(system, seat), address, seat).await.with_context(|| system.to_string())
     }
 
     /// The same, in the words of the caller.
-    pub(crate) async fn open_by(talks: Talks<'_>, address: SocketAddr, seat: Seat) -> Result<Self> {
+    pub(crate) async fn open_by(talks: SystemProtocols<'_>, address: SocketAddr, seat: ConnectionEnd) -> Result<Self> {
         let opening = async {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;

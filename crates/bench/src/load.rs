@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::line::Connection;
 use crate::process;
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocols, talk};
 use crate::report::Figures;
 use crate::spread::percentile;
 use crate::system::System;
-use crate::talk::{Role, Seat, Seen, Talks, talk};
 use crate::tasks::{Failure, block_on};
 
 /// The shape of a load.
@@ -56,7 +56,7 @@ pub(crate) fn run(system: System, address: SocketAddr, pids: &[u32], shape: Load
 
 /// Clients at the first address, workers at the second.
 pub(crate) fn run_apart(
-    talks: Talks<'_>,
+    talks: SystemProtocols<'_>,
     (asks_at, works_at): (SocketAddr, SocketAddr),
     pids: &[u32],
     shape: LoadShape,
@@ -64,7 +64,7 @@ pub(crate) fn run_apart(
     block_on(async {
         let tally = Rc::new(LoadTally::default());
         let (asks, works) = if shape.sends { (Role::Producer, Role::Consumer) } else { (Role::Client, Role::Worker) };
-        let seat = |role, number, slots| Seat { role, number, slots, durable: shape.durable };
+        let seat = |role, number, slots| ConnectionEnd { role, number, slots, durable: shape.durable };
         for number in 0..shape.workers {
             let line = Connection::open_by(talks, works_at, seat(works, number, shape.slots)).await?;
             let tally = Rc::clone(&tally);

@@ -2,7 +2,6 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod backlog;
-mod beside;
 mod budget;
 mod chart;
 mod fanout;
@@ -18,9 +17,11 @@ mod memory;
 mod native;
 mod options;
 mod overload;
+mod parallel;
 mod peers;
 mod plain_log;
 mod process;
+mod protocol;
 mod relay;
 mod report;
 mod rounds;
@@ -30,7 +31,6 @@ mod spread;
 mod system;
 mod table;
 mod takeover;
-mod talk;
 mod tasks;
 mod works;
 mod zmtp;
@@ -83,7 +83,7 @@ fn run(words: &[String]) -> Result<()> {
         ["messages", system, address, pids] => memory::messages(named(system)?, address.parse()?, &numbers(pids)?)?,
         ["pending", _, address, pids, count] => backlog::pending(address.parse()?, &numbers(pids)?, count.parse()?)?,
         ["drain", _, address, _, count] => backlog::drain(address.parse()?, count.parse()?)?,
-        ["beside", address] => beside::run(address.parse()?)?,
+        ["beside", address] => parallel::run(address.parse()?)?,
         ["events", system, address, pids, subscribers] => {
             fanout::run(named(system)?, address.parse()?, &numbers(pids)?, subscribers.parse()?)?
         }

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::line::Connection;
 use crate::process;
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocols, talk};
 use crate::report::Figures;
 use crate::system::System;
-use crate::talk::{Role, Seat, Seen, Talks, talk};
 use crate::tasks::block_on;
 
 const CONNECTIONS: u32 = 10_000;
@@ -29,13 +29,13 @@ pub(crate) fn connections(system: System, address: SocketAddr, pids: &[u32]) -> 
 }
 
 /// So many of them, in the words of the caller.
-pub(crate) fn idle(talks: Talks<'_>, address: SocketAddr, pids: &[u32], count: u32) -> Result<Figures> {
+pub(crate) fn idle(talks: SystemProtocols<'_>, address: SocketAddr, pids: &[u32], count: u32) -> Result<Figures> {
     process::raise_file_limit(u64::from(count))?;
     in_time(async {
         let before = settled(pids).await;
         let mut idle = Vec::new();
         for number in 0..count {
-            let seat = Seat { role: Role::Idle, number, slots: 1, durable: false };
+            let seat = ConnectionEnd { role: Role::Idle, number, slots: 1, durable: false };
             let mut line = Connection::open_by(talks, address, seat).await?;
             line.rest();
             idle.push(line);
@@ -48,7 +48,7 @@ pub(crate) fn idle(talks: Talks<'_>, address: SocketAddr, pids: &[u32], count: u
 /// Fills a queue that nobody takes from, and looks at the server's memory before and after.
 pub(crate) fn messages(system: System, address: SocketAddr, pids: &[u32]) -> Result<Figures> {
     in_time(async {
-        let seat = Seat { role: Role::Producer, number: 0, slots: IN_FLIGHT, durable: false };
+        let seat = ConnectionEnd { role: Role::Producer, number: 0, slots: IN_FLIGHT, durable: false };
         let mut line = Connection::open(system, address, seat).await?;
         let before = settled(pids).await;
         fill(&mut line, MESSAGES, IN_FLIGHT).await?;

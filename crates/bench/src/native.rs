@@ -4,21 +4,21 @@ use anyhow::{Result, bail};
 use turno_proto::model::{Delivery, Slots};
 use turno_proto::native::{Connect, Frame, Header, Kind, Raw, RawOutgoing, Register, VERSION, encode, flags, split};
 
-use crate::talk::{Role, Seat, Seen, Talk};
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocol};
 
 /// Bytes that DELIVER holds before deadline and payload.
 const DELIVER_FIXED: usize = 24;
 const DEADLINE_BYTES: usize = 4;
 
 pub(crate) struct Native {
-    seat: Seat,
+    seat: ConnectionEnd,
     is_relay: bool,
     /// Answers of the opening that are still to come.
     awaited: usize,
 }
 
 impl Native {
-    pub(crate) const fn new(is_relay: bool, seat: Seat) -> Self {
+    pub(crate) const fn new(is_relay: bool, seat: ConnectionEnd) -> Self {
         Self { seat, is_relay, awaited: 0 }
     }
 
@@ -37,7 +37,7 @@ impl Native {
     }
 }
 
-impl Talk for Native {
+impl SystemProtocol for Native {
     fn open(&mut self, out: &mut Vec<u8>, seen: &mut Vec<Seen>) {
         if !self.is_relay {
             self.awaited += greet(out);
@@ -119,7 +119,7 @@ pub(crate) fn echo(header: &Header, rest: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::{feed, seat};
+    use crate::protocol::tests::{feed, seat};
 
     #[test]
     fn a_worker_of_the_relay_echoes() {

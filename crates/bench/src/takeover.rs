@@ -10,10 +10,10 @@ use tokio::process::{Child, Command};
 
 use crate::line::Connection;
 use crate::memory::fill;
+use crate::protocol::{ConnectionEnd, Role, Seen};
 use crate::report::Figures;
 use crate::spread::median;
 use crate::system::System;
-use crate::talk::{Role, Seat, Seen};
 use crate::tasks::block_on;
 
 const HELD: u32 = 10;
@@ -25,9 +25,12 @@ const KILL_MAX: Duration = Duration::from_secs(30);
 /// The worker that will be killed: says so once it holds all it can, and waits for its end.
 pub(crate) fn hold(system: System, address: SocketAddr) -> Result<()> {
     block_on(async {
-        let mut line =
-            Connection::open(system, address, Seat { role: Role::Holder, number: 1, slots: HELD, durable: false })
-                .await?;
+        let mut line = Connection::open(
+            system,
+            address,
+            ConnectionEnd { role: Role::Holder, number: 1, slots: HELD, durable: false },
+        )
+        .await?;
         println!("ready");
         take_all(&mut line).await?;
         println!("holding");
@@ -58,14 +61,20 @@ async fn kill_one(system: System, address: SocketAddr) -> Result<f64> {
         .spawn()?;
     let mut said = BufReader::new(holder.stdout.take().context("piped")?).lines();
     said.next_line().await?.context("the worker to be killed did not start")?;
-    let mut producer =
-        Connection::open(system, address, Seat { role: Role::Producer, number: 0, slots: HELD, durable: false })
-            .await?;
+    let mut producer = Connection::open(
+        system,
+        address,
+        ConnectionEnd { role: Role::Producer, number: 0, slots: HELD, durable: false },
+    )
+    .await?;
     fill(&mut producer, HELD, HELD).await?;
     said.next_line().await?.context("the worker to be killed did not take its messages")?;
-    let mut other =
-        Connection::open(system, address, Seat { role: Role::Consumer, number: 2, slots: HELD, durable: false })
-            .await?;
+    let mut other = Connection::open(
+        system,
+        address,
+        ConnectionEnd { role: Role::Consumer, number: 2, slots: HELD, durable: false },
+    )
+    .await?;
     // It asks for work, is told that there is none, and waits like a worker of an ordinary day.
     let idle = async {
         loop {

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::backlog;
-use crate::beside::Beside;
 use crate::fanout::SUBSCRIBERS;
 use crate::load::LoadShape;
 use crate::memory::BODY;
 use crate::options::WorkOptions;
+use crate::parallel::ParallelRun;
 use crate::plain_log;
 use crate::report::Figures;
 use crate::server::{Keeps, Server, program, routers};
@@ -189,7 +189,7 @@ pub(crate) fn relay_requests() -> Result<Figures> {
 
 /// Requests again, beside durable sends.
 fn measure_beside(server: &Server, figures: Figures) -> Result<Figures> {
-    let beside = Beside::start(server.address)?;
+    let beside = ParallelRun::start(server.address)?;
     let with = shaped_load(server, Work::W2, System::Turno)?;
     Ok(Figures { beside_rate_per_s: with.rate_per_s, beside_sends_per_s: Some(beside.end()?), ..figures })
 }

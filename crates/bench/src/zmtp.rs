@@ -11,7 +11,7 @@ use turno_proto::model::Mono;
 use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy, KeyPair};
 use turno_proto::zmtp::{OwnSocketType, Security, SocketType, ZmtpSession, ZmtpSettings, ZmtpStep};
 
-use crate::talk::{Role, Seat, Seen, Talk};
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocol};
 
 const GREETING_LEN: usize = 64;
 const MORE: u8 = 1;
@@ -35,24 +35,24 @@ pub(crate) enum Mechanism {
 /// The messages between an end of a connection and its broker.
 pub(crate) trait Dialect {
     /// The handshake is done: says what comes first.
-    fn begin(&mut self, seat: Seat, wire: &mut ZmtpWire, out: &mut Vec<u8>);
+    fn begin(&mut self, seat: ConnectionEnd, wire: &mut ZmtpWire, out: &mut Vec<u8>);
 
     /// A request, or a message to be stored.
-    fn put(&mut self, seat: Seat, tag: u32, body: &[u8], wire: &mut ZmtpWire, out: &mut Vec<u8>);
+    fn put(&mut self, seat: ConnectionEnd, tag: u32, body: &[u8], wire: &mut ZmtpWire, out: &mut Vec<u8>);
 
     /// A message came: answers it if that is the role of this end.
     fn hear(&mut self, frames: &[&[u8]], wire: &mut ZmtpWire, out: &mut Vec<u8>) -> Result<Seen>;
 }
 
 /// One end of a connection.
-pub(crate) struct ZmtpTalk<D> {
-    seat: Seat,
+pub(crate) struct ZmtpProtocol<D> {
+    seat: ConnectionEnd,
     dialect: D,
     wire: ZmtpWire,
 }
 
-impl<D: Dialect> ZmtpTalk<D> {
-    pub(crate) fn new(seat: Seat, dialect: D, mechanism: Mechanism) -> Self {
+impl<D: Dialect> ZmtpProtocol<D> {
+    pub(crate) fn new(seat: ConnectionEnd, dialect: D, mechanism: Mechanism) -> Self {
         Self { seat, dialect, wire: ZmtpWire::new(mechanism) }
     }
 }
@@ -101,7 +101,7 @@ impl ZmtpWire {
     }
 }
 
-impl<D: Dialect> ZmtpTalk<D> {
+impl<D: Dialect> ZmtpProtocol<D> {
     fn on_ready(&mut self, out: &mut Vec<u8>, seen: &mut Vec<Seen>) {
         if self.seat.role != Role::Idle {
             self.dialect.begin(self.seat, &mut self.wire, out);
@@ -171,7 +171,7 @@ impl<D: Dialect> ZmtpTalk<D> {
     }
 }
 
-impl<D: Dialect> Talk for ZmtpTalk<D> {
+impl<D: Dialect> SystemProtocol for ZmtpProtocol<D> {
     fn open(&mut self, out: &mut Vec<u8>, _seen: &mut Vec<Seen>) {
         match &mut self.wire {
             ZmtpWire::Null { .. } => {
@@ -244,11 +244,11 @@ pub(crate) mod tests {
     use turno_proto::zmtp::Message;
 
     use super::*;
-    use crate::talk::tests::feed;
+    use crate::protocol::tests::feed;
 
     /// The messages and events of an end with NULL whose broker greets and then says these messages, however they are cut.
     pub(crate) fn plain<D: Dialect>(
-        make: impl Fn() -> ZmtpTalk<D>,
+        make: impl Fn() -> ZmtpProtocol<D>,
         messages: &[&[&[u8]]],
     ) -> (Vec<Vec<Vec<u8>>>, Vec<Seen>) {
         let mut bytes = Vec::new();
@@ -301,7 +301,10 @@ pub(crate) mod tests {
     }
 
     /// The messages and events of an end with CURVE whose broker says these messages, byte by byte.
-    pub(crate) fn sealed<D: Dialect>(mut talk: ZmtpTalk<D>, messages: &[&[&[u8]]]) -> (Vec<Vec<Vec<u8>>>, Vec<Seen>) {
+    pub(crate) fn sealed<D: Dialect>(
+        mut talk: ZmtpProtocol<D>,
+        messages: &[&[&[u8]]],
+    ) -> (Vec<Vec<Vec<u8>>>, Vec<Seen>) {
         let mut broker = Broker::new();
         let (mut out, mut seen) = (Vec::new(), Vec::new());
         talk.open(&mut out, &mut seen);

@@ -1,4 +1,4 @@
-//! Where a broker listens.
+//! Addresses of brokers.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -12,7 +12,7 @@ use crate::admin::Admin;
 use crate::command::{COMMANDS_MAX, Cancels, Command, Sink};
 use crate::core::Ticket;
 use crate::draft::Draft;
-use crate::driver::{Driver, Wiring};
+use crate::driver::{Driver, DriverChannels};
 use crate::jobs::Jobs;
 use crate::queues::Queues;
 use crate::{
@@ -64,7 +64,7 @@ impl Client {
         let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
         let (ready, is_ready) = oneshot::channel();
         let cancels = Arc::new(Cancels::default());
-        let wiring = Wiring { commands: receiver, cancels: Arc::clone(&cancels), ready };
+        let wiring = DriverChannels { commands: receiver, cancels: Arc::clone(&cancels), ready };
         let (driver, config) = Driver::new(&options, wiring, None)?;
         tokio::spawn(driver.run());
         is_ready.await.unwrap_or_else(|_| Err(Error::closed()))?;

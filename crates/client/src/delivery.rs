@@ -1,4 +1,4 @@
-//! A message as its handler gets it.
+//! Deliveries, as handlers get them.
 
 use std::time::Duration;
 

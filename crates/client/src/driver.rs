@@ -1,4 +1,4 @@
-//! One task that gives the core its socket and its clock.
+//! The driver: a task that connects the core with its socket and clock.
 //!
 //! It decides nothing: commands, bytes and time go in, bytes and events come out. Everything that gathered
 //! since the last wake-up goes out in one write.
@@ -26,7 +26,7 @@ use crate::running_deliveries::{Control, CoreRequest, RunningDeliveries};
 use crate::stream::Stream;
 use crate::{Address, Error, Options};
 
-use self::draining::{Back, DrainingConnections};
+use self::draining::{DrainingConnections, ReturnedCall};
 
 /// Commands taken before the socket gets its turn again.
 const COMMANDS_PER_TURN: usize = 256;
@@ -36,7 +36,7 @@ const UNSENT_BYTES_PAUSE: usize = 4 * 1024 * 1024;
 const IDLE: Duration = Duration::from_secs(3_600);
 
 /// The driver's ends of the channels.
-pub(crate) struct Wiring {
+pub(crate) struct DriverChannels {
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) cancels: Arc<Cancels>,
     pub(crate) ready: oneshot::Sender<Result<(), Error>>,
@@ -57,7 +57,7 @@ enum Wake {
     Dialled(io::Result<Stream>),
     Ready(io::Result<Ready>),
     Timer,
-    Back(Back),
+    Back(ReturnedCall),
 }
 
 pub(crate) struct Driver {
@@ -90,7 +90,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(
         options: &Options,
-        wiring: Wiring,
+        wiring: DriverChannels,
         worker: Option<(RunningDeliveries, Registration)>,
     ) -> Result<(Self, watch::Receiver<Arc<Config>>), Error> {
         let mut core = Core::new(Mono::ZERO, options.settings()?);
@@ -181,12 +181,12 @@ impl Driver {
                 self.core.handle_disconnected(now, error.to_string());
             }
             Wake::Ready(Ok(ready)) => self.read(now, ready, inbox),
-            Wake::Back(Back::Call(returned, sink)) => {
+            Wake::Back(ReturnedCall::Call(returned, sink)) => {
                 if self.accept(returned.ticket, sink) {
                     self.core.adopt(*returned);
                 }
             }
-            Wake::Back(Back::Cancel(held, reason)) => {
+            Wake::Back(ReturnedCall::Cancel(held, reason)) => {
                 if let Some(running_deliveries) = &self.running_deliveries {
                     running_deliveries.cancel(held, reason);
                 }

@@ -1,4 +1,4 @@
-//! How a handler ends a delivery.
+//! Outcomes: the results of handlers, which end deliveries.
 
 use std::fmt::Display;
 

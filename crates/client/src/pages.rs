@@ -1,4 +1,4 @@
-//! Lists that a broker gives page by page, as one stream.
+//! Paged listings of a broker, as one stream.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The driver's share of a worker: a task per delivery, and stopping them all.
+//! Running deliveries of a worker: a task each, and their stop.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -132,7 +132,7 @@ impl RunningDeliveries {
             cancellation: Cancellation(cancelled),
             frame_bytes_max,
         };
-        let work = Caught((self.handler)(delivery));
+        let work = CatchPanic((self.handler)(delivery));
         let (commands, counts, observer) = (self.commands.clone(), Arc::clone(&self.counts), self.observer.clone());
         let task = tokio::spawn(async move {
             let outcome = work.await.unwrap_or_else(|panic| {
@@ -288,9 +288,9 @@ impl RunningDeliveries {
 }
 
 /// A handler's future that ends with the panic instead of passing it on.
-struct Caught(Work);
+struct CatchPanic(Work);
 
-impl Future for Caught {
+impl Future for CatchPanic {
     type Output = Result<Outcome, Box<dyn Any + Send>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -11,7 +11,7 @@ use turno_proto::native::{ClosingReason, Config};
 
 use crate::command::{COMMANDS_MAX, Cancels, Command, Sink};
 use crate::core::{Claim, Registration, Ticket};
-use crate::driver::{Driver, Wiring};
+use crate::driver::{Driver, DriverChannels};
 use crate::running_deliveries::{Control, Counts, Handler, Observer, RunningDeliveries};
 use crate::{Address, Deliveries, Delivery, Error, Options, Outcome};
 
@@ -188,7 +188,7 @@ impl Worker {
         let counts = Arc::new(Counts::default());
         let running_deliveries =
             RunningDeliveries::new(handler, self.observer, commands.clone(), controlled, Arc::clone(&counts), end);
-        let wiring = Wiring { commands: receiver, cancels: Arc::new(Cancels::default()), ready };
+        let wiring = DriverChannels { commands: receiver, cancels: Arc::new(Cancels::default()), ready };
         let (driver, config) = Driver::new(&self.options, wiring, Some((running_deliveries, registration)))?;
         tokio::spawn(driver.run());
         is_ready.await.unwrap_or_else(|_| Err(Error::closed()))?;

@@ -1,4 +1,4 @@
-//! Where decisions come from: the bytes of a fuzzer or of proptest, or a seeded generator.
+//! Sources of decisions: the bytes of a fuzzer or of proptest, or a seeded generator.
 
 /// A source of decisions.
 pub trait Chance {

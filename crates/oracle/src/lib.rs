@@ -5,7 +5,7 @@
 //! engine, and panics at the first effect that contradicts it. The simulator's worlds of brokers, which see only frames, use
 //! the rules that are the same there: [`ExclusiveQueue`] and [`Listeners`].
 
-mod casts;
+mod broadcasts;
 mod chance;
 mod disk;
 mod exclusive;

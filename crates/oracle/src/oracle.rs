@@ -6,7 +6,7 @@ use turno_engine::Deliver;
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{Code, ConnId, Cost, DedupKey, Delivery, MessageId, Mono, Slots, limits};
 
-use crate::casts::Cast;
+use crate::broadcasts::BroadcastState;
 use crate::disk::Disk;
 use crate::exclusive::ExclusiveQueue;
 use crate::listeners::{Expected, Listeners};
@@ -36,7 +36,7 @@ pub(crate) struct Oracle {
     pub(crate) messages: BTreeMap<u32, Message>,
     pub(crate) held: BTreeMap<u32, Held>,
     /// Broadcasts, by seq, which is also the body.
-    pub(crate) casts: BTreeMap<u32, Cast>,
+    pub(crate) casts: BTreeMap<u32, BroadcastState>,
     /// Every delivery ever made, with the number of its message.
     pub(crate) deliveries: Vec<(ConnId, Delivery, u32)>,
     /// The message whose holder speaks right now: only its caller may hear of a reply.

@@ -1,4 +1,4 @@
-//! How a broker is set, drawn from chance.
+//! Random settings of a broker.
 
 use std::num::NonZeroUsize;
 

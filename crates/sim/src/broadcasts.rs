@@ -23,7 +23,7 @@ pub(crate) const fn is_one(number: u64) -> bool {
 
 /// The state of one broadcast.
 #[derive(Debug)]
-struct Cast {
+struct BroadcastState {
     client: usize,
     at: Mono,
     deadline: Mono,
@@ -41,14 +41,14 @@ struct Cast {
 
 #[derive(Debug, Default)]
 pub(crate) struct Broadcasts {
-    casts: BTreeMap<u64, Cast>,
+    casts: BTreeMap<u64, BroadcastState>,
     /// When a link between brokers was lost last; `None`: there are no links.
     pub(crate) links_lost: Option<Mono>,
 }
 
 impl Broadcasts {
     fn asks(&mut self, now: Mono, number: u64, client: usize, timeout_ms: u64, no_reply: bool) {
-        let cast = Cast {
+        let cast = BroadcastState {
             client,
             at: now,
             deadline: now.plus_millis(timeout_ms),
@@ -80,7 +80,7 @@ impl Broadcasts {
 
     /// A worker is told to stop with it.
     pub(crate) fn stopped(&self, number: u64, reason: Code, link_ms: u64) {
-        if let Some(Cast { farewell: Some(farewell), deadline, .. }) = self.casts.get(&number) {
+        if let Some(BroadcastState { farewell: Some(farewell), deadline, .. }) = self.casts.get(&number) {
             judge_stop(number, reason, farewell.plus_millis(link_ms), *deadline);
         }
     }
@@ -142,7 +142,7 @@ impl Broadcasts {
     }
 }
 
-impl Cast {
+impl BroadcastState {
     /// The numbers add up, and are what its caller was told before (S2.13).
     fn judge_end(&self, now: Mono, number: u64, end: &BroadcastEnd, links_lost: Option<Mono>) {
         let BroadcastEnd { consumers, answered, failed, expired, left, .. } = *end;

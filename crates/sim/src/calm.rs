@@ -1,4 +1,4 @@
-//! After the storm: nothing goes wrong any more, and everything must come to its end.
+//! The calm after the faults: everything must come to its end.
 
 use turno_proto::model::{Mono, QueueName};
 
@@ -41,7 +41,7 @@ impl World {
         let rogues: Vec<usize> = rogues.into_iter().filter(|at| !self.only_waits(*at)).collect();
         for index in rogues {
             if let Some(wire) = self.peers[index].wire.take() {
-                self.close(wire, crate::net::Way::ToBroker);
+                self.close(wire, crate::net::Direction::ToBroker);
             }
         }
         for index in 0..self.peers.len() {
@@ -77,8 +77,8 @@ impl World {
             let status = connections.engine().status();
             let run = connections.engine().run();
             self.oracle.judge_sends(run, status.dead);
-            if let Some(shelf) = &broker.shelf {
-                let truth = shelf.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"));
+            if let Some(disks) = &broker.disks {
+                let truth = disks.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"));
                 self.oracle.found(&truth);
                 self.oracle.letters.judge(&self.oracle.clocks, broker.run, &truth, status.dead);
                 self.oracle.judge_owner(&truth);
@@ -91,7 +91,7 @@ impl World {
             broker.connections.as_ref().is_some_and(|connections| {
                 let status = connections.engine().status();
                 let kept =
-                    broker.shelf.as_ref().is_none_or(|shelf| !shelf.busy) && !connections.engine().waits_for_disk();
+                    broker.disks.as_ref().is_none_or(|disks| !disks.busy) && !connections.engine().waits_for_disk();
                 status.ready == 0 && status.in_flight == 0 && kept
             })
         });

@@ -1,4 +1,4 @@
-//! A client in the simulation: asks at random, and tells the oracle what it hears.
+//! A simulated client: random calls, whose answers go to the oracle.
 
 use std::collections::BTreeMap;
 

@@ -182,8 +182,8 @@ impl World {
     /// A broker that starts looks at its clock. One without a store would repeat its tokens if that was set back. So would one
     /// that may find no room to write its term down, now or the last time: its clock is ahead of all it has shown.
     pub(crate) fn set_clock(&mut self, broker: usize) -> Clock {
-        let shelf = self.brokers[broker].shelf.as_ref();
-        let (stored, faulty) = (shelf.is_some(), shelf.is_some_and(|shelf| shelf.is_faulty));
+        let disks = self.brokers[broker].disks.as_ref();
+        let (stored, faulty) = (disks.is_some(), disks.is_some_and(|disks| disks.is_faulty));
         let terms = self.oracle.clocks.terms.entry(broker).or_default();
         let is_unsure = std::mem::replace(&mut terms.is_unsure, faulty) || faulty;
         let chance = (stored && !is_unsure && self.rng.once_in(3)).then(|| Rng::new(self.rng.next()));

@@ -12,7 +12,7 @@ use turno_proto::native::Frame;
 
 use crate::frames::{arrive, frames};
 use crate::links::life_of;
-use crate::net::Way;
+use crate::net::Direction;
 
 /// The way of something that came over a link.
 type Road = Vec<BrokerId>;
@@ -20,9 +20,9 @@ type Road = Vec<BrokerId>;
 /// A message that a broker gave away: the broker, the message, the life of its owner and the attempt. An owner that starts
 /// again, or has lost the first broker on the way, may give a message to brokers that still have it of its last life or of
 /// the attempt before, because they have not heard of that. An owner itself has one attempt at a time under way: 0 stands for all.
-type Gift = (usize, MessageId, u64, u16);
+type ReceivedTask = (usize, MessageId, u64, u16);
 
-fn gift(broker: usize, id: MessageId, life: u64, attempt: u16) -> Gift {
+fn gift(broker: usize, id: MessageId, life: u64, attempt: u16) -> ReceivedTask {
     let is_own = life_of(id.run()).0 == broker;
     (broker, id, life, if is_own { 0 } else { attempt })
 }
@@ -45,18 +45,18 @@ pub(crate) struct Crossings {
     /// The brokers of a link: the one that dialled, the other.
     links: BTreeMap<usize, (BrokerId, BrokerId)>,
     /// Links over which something of a link was said, by both ends.
-    up: BTreeMap<usize, BTreeSet<Way>>,
+    up: BTreeMap<usize, BTreeSet<Direction>>,
     /// Bytes that wait for the other end and were heard before.
-    heard: BTreeMap<(usize, Way), usize>,
+    heard: BTreeMap<(usize, Direction), usize>,
     /// The beginning of a frame that has not been read as a whole.
-    partial: BTreeMap<(usize, Way), Vec<u8>>,
+    partial: BTreeMap<(usize, Direction), Vec<u8>>,
     /// Arrivals at a broker, by message and attempt: by which way, and over which link.
     arrived: BTreeMap<(usize, MessageId, u16), (Road, usize)>,
     /// Attempts that came to a broker over two links: the owner has lost the first broker on the way, and this one
     /// has not heard of it. Of what it says nobody knows which of the two is meant.
     twice: BTreeSet<(usize, MessageId, u16)>,
     /// Crossings that are not answered.
-    given: BTreeMap<Gift, (usize, u32)>,
+    given: BTreeMap<ReceivedTask, (usize, u32)>,
     /// Deliveries to workers.
     handed: BTreeMap<(MessageId, u16, Delivery), Source>,
     /// When a link was lost last.
@@ -99,7 +99,7 @@ impl Crossings {
     }
 
     /// A broker is about to read these bytes.
-    pub(crate) fn broker_reads(&mut self, now: Mono, (broker, wire): (usize, usize), way: Way, bytes: &[u8]) {
+    pub(crate) fn broker_reads(&mut self, now: Mono, (broker, wire): (usize, usize), way: Direction, bytes: &[u8]) {
         let mut partial = self.partial.remove(&(wire, way)).unwrap_or_default();
         arrive(&mut partial, bytes, |frame| self.reads(now, broker, wire, &frame));
         self.partial.insert((wire, way), partial);
@@ -127,7 +127,7 @@ impl Crossings {
     /// All that a broker says in one go. Links that it ends and crossings that it takes back are noted first, also those that
     /// began in the same go: of several connections nobody knows the order. (Two links are found silent at once: what is
     /// lost with the one is given to the other, and then to a third.)
-    pub(crate) fn broker_says(&mut self, now: Mono, at: (usize, u64), said: &[(usize, Way, &[u8])]) {
+    pub(crate) fn broker_says(&mut self, now: Mono, at: (usize, u64), said: &[(usize, Direction, &[u8])]) {
         let mut new = Vec::new();
         for (wire, way, unwritten) in said {
             let heard = self.heard.entry((*wire, *way)).or_default();
@@ -161,7 +161,7 @@ impl Crossings {
     }
 
     /// So many of the bytes are on their way.
-    pub(crate) fn wrote(&mut self, wire: usize, way: Way, count: usize) {
+    pub(crate) fn wrote(&mut self, wire: usize, way: Direction, count: usize) {
         if let Some(heard) = self.heard.get_mut(&(wire, way)) {
             *heard = heard.saturating_sub(count);
         }
@@ -170,12 +170,12 @@ impl Crossings {
     fn says_over_link(
         &mut self,
         broker: usize,
-        (wire, way): (usize, Way),
+        (wire, way): (usize, Direction),
         ends: (BrokerId, BrokerId),
         frame: &Frame<'_>,
         released: impl Fn(u32) -> bool,
     ) {
-        let (me, other) = if way == Way::ToBroker { ends } else { (ends.1, ends.0) };
+        let (me, other) = if way == Direction::ToBroker { ends } else { (ends.1, ends.0) };
         match frame {
             Frame::Forward(forward) => {
                 let Forward { seq, id, attempt, path, .. } = &**forward;

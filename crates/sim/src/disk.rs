@@ -12,7 +12,7 @@ use turno_store::{Committer, Embedded, Item, Mem, MemFault, MemMedium, Settings,
 
 use crate::archive::ArchiveDisk;
 use crate::body;
-use crate::letters::Truth;
+use crate::letters::StoreContents;
 use crate::rng::Rng;
 
 /// Where the store's own notes, marks and messages are, as `docs/reference/storage.md` says. Read here without the broker's help.
@@ -42,7 +42,7 @@ enum DiskWorker {
 
 /// One broker's store.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct BrokerDisks {
     medium: Medium,
     settings: Settings,
     worker: Option<DiskWorker>,
@@ -56,7 +56,7 @@ pub(crate) struct Shelf {
     pub(crate) archive: ArchiveDisk,
 }
 
-impl Shelf {
+impl BrokerDisks {
     /// Most brokers have a disk, some a store elsewhere, some nothing.
     pub(crate) fn some(rng: &mut Rng) -> Option<Self> {
         let medium = match rng.range(0, 8) {
@@ -81,7 +81,7 @@ impl Shelf {
         &mut self,
         now: Mono,
         settings: EngineSettings,
-    ) -> Result<(Engine, DiskStorage, Truth), StoreError> {
+    ) -> Result<(Engine, DiskStorage, StoreContents), StoreError> {
         self.before = self.changes();
         let (engine, committer, truth);
         match &self.medium {
@@ -182,7 +182,7 @@ impl Shelf {
     }
 
     /// The contents after a power cut now, with nothing under way.
-    pub(crate) fn truth(&self) -> Result<Truth, StoreError> {
+    pub(crate) fn truth(&self) -> Result<StoreContents, StoreError> {
         match &self.medium {
             Medium::Disk(disk) => {
                 let left = disk.after_crash(Crash::Dropped, &mut DiskRng::new(0));
@@ -198,7 +198,7 @@ fn begin<S: Store>(
     mut store: S,
     now: Mono,
     mut settings: EngineSettings,
-) -> Result<(Engine, Committer, Stepper<S>, Truth), StoreError> {
+) -> Result<(Engine, Committer, Stepper<S>, StoreContents), StoreError> {
     storage::begin(&mut store, &mut settings)?;
     let mut engine = Engine::new(settings, now);
     storage::recover(&mut store, &mut engine)?;
@@ -215,8 +215,8 @@ fn number_in(record: &[u8]) -> Option<u64> {
     body::number(Raw { headers: flags & HEADERS != 0, bytes })
 }
 
-fn truth_of(store: &mut impl Store) -> Result<Truth, StoreError> {
-    let mut truth = Truth::default();
+fn truth_of(store: &mut impl Store) -> Result<StoreContents, StoreError> {
+    let mut truth = StoreContents::default();
     store.scan(&mut |item| match item {
         Item::Keyed { space: NOTES, key: RUN, value } => {
             truth.run = u64::from_le_bytes(value.try_into().expect("a note is a number"));

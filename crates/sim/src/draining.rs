@@ -7,7 +7,7 @@ use turno_client::core::{Core, CoreEvent, Ticket};
 use turno_proto::model::{Code, Mono};
 
 use crate::client::overhear;
-use crate::net::Way;
+use crate::net::Direction;
 use crate::world::{Actor, Happening, World};
 
 /// How long after a call's deadline the client's core gives up on the broker.
@@ -50,7 +50,7 @@ impl World {
     pub(crate) fn draining_reads(&mut self, wire: usize) {
         let (now, index) = (self.now, self.wires[wire].peer);
         let Some(at) = self.draining_at(wire) else { return };
-        let bytes = self.wires[wire].read(Way::ToPeer);
+        let bytes = self.wires[wire].read(Direction::ToPeer);
         let draining = &mut self.peers[index].draining[at];
         overhear(&mut draining.partial, index, &bytes, &self.oracle);
         draining.core.handle_bytes(now, &bytes);
@@ -95,9 +95,9 @@ impl World {
                 let wire = *wire;
                 core.poll_transmit(now, out);
                 let bytes = std::mem::take(out);
-                let (taken, pieces) = self.wires[wire].write(now, Way::ToBroker, &bytes, &mut self.rng);
+                let (taken, pieces) = self.wires[wire].write(now, Direction::ToBroker, &bytes, &mut self.rng);
                 for (at, piece) in pieces {
-                    self.at(at, Happening::Arrive { wire, way: Way::ToBroker, piece });
+                    self.at(at, Happening::Arrive { wire, way: Direction::ToBroker, piece });
                 }
                 let peer = &mut self.peers[index];
                 let draining = &mut peer.draining[at];
@@ -113,7 +113,7 @@ impl World {
                 }
                 let Some(event) = peer.draining[at].core.poll_event() else { break };
                 if matches!(event, CoreEvent::Disconnect { .. }) {
-                    self.close(wire, Way::ToBroker);
+                    self.close(wire, Direction::ToBroker);
                 }
                 self.client_event(index, Some(wire), &event);
             }
@@ -125,10 +125,10 @@ impl World {
     pub(crate) fn drop_draining(&mut self, index: usize, quietly: bool) {
         for draining in std::mem::take(&mut self.peers[index].draining) {
             if quietly {
-                self.wires[draining.wire].open_hole(Way::ToPeer);
-                self.wires[draining.wire].open_hole(Way::ToBroker);
+                self.wires[draining.wire].open_hole(Direction::ToPeer);
+                self.wires[draining.wire].open_hole(Direction::ToBroker);
             } else {
-                self.close(draining.wire, Way::ToBroker);
+                self.close(draining.wire, Direction::ToBroker);
             }
         }
     }

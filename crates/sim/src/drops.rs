@@ -23,7 +23,7 @@ pub(crate) fn drop_after(broker: usize, run: u64) -> u16 {
 
 /// When a request was asked for and when its work is worth nothing any more, at the earliest.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
+pub(crate) struct RequestTimes {
     pub(crate) asked: Mono,
     pub(crate) over: Mono,
 }
@@ -40,7 +40,7 @@ enum DropPlace {
 #[derive(Clone, Copy, Debug)]
 struct Delivery {
     number: u64,
-    times: Times,
+    times: RequestTimes,
     /// It had at least half of its time left.
     fair: bool,
     /// How often the worker had been dropped before, and had lost the queue to another broker's.
@@ -98,7 +98,7 @@ impl QueueStanding {
 
 /// One worker's connection: the wire, and what its broker's threshold is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Post {
+pub(crate) struct WorkerOutput {
     pub(crate) wire: usize,
     pub(crate) after: u16,
     /// Nothing was ever held up or lost on the wire.
@@ -120,10 +120,10 @@ impl Drops {
     pub(crate) fn handed(
         &mut self,
         now: Mono,
-        post: Post,
+        post: WorkerOutput,
         number: u64,
         (handed, is_far): (&Handed, bool),
-        times: Option<Times>,
+        times: Option<RequestTimes>,
     ) {
         let standing = self.standings.entry((post.wire, handed.queue.clone())).or_default();
         let QueueStanding { place, in_a_row, term, losses, .. } = standing;
@@ -139,13 +139,13 @@ impl Drops {
             *probe = Some(handed.held);
         }
         // A delivery without a deadline never expires, but shows that somebody works there.
-        let times = times.unwrap_or(Times { asked: now, over: Mono::from_millis(u64::MAX / 2_000) });
+        let times = times.unwrap_or(RequestTimes { asked: now, over: Mono::from_millis(u64::MAX / 2_000) });
         // A message that was long on its way over a link has a later deadline than its owner's: then half of it is needed.
         let spent_ms = now.millis_since(times.asked) * if is_far { 2 } else { 1 };
         let fair = handed.deadline_ms.is_some_and(|left| spent_ms < u64::from(left));
         // The lease began when it was handed out, some time before it arrived.
         let lease = post.lease_ms.map(|lease_ms| now.plus_millis(lease_ms.saturating_sub(LEASE_SLACK_MS)));
-        let times = Times { over: lease.map_or(times.over, |lease| lease.min(times.over)), ..times };
+        let times = RequestTimes { over: lease.map_or(times.over, |lease| lease.min(times.over)), ..times };
         let delivery = Delivery { number, times, fair, term: *term, losses: *losses };
         self.held.insert((post.wire, handed.held), (handed.queue.clone(), delivery));
     }
@@ -185,7 +185,7 @@ impl Drops {
     }
 
     /// The broker wants a delivery no more.
-    pub(crate) fn stopped(&mut self, now: Mono, post: Post, held: Held, reason: Code) {
+    pub(crate) fn stopped(&mut self, now: Mono, post: WorkerOutput, held: Held, reason: Code) {
         let Some((queue, delivery)) = self.held.remove(&(post.wire, held)) else { return };
         let Some(standing) = self.standings.get_mut(&(post.wire, queue)) else { return };
         if standing.place == DropPlace::Away {
@@ -210,7 +210,7 @@ impl Drops {
     }
 
     /// The broker drops the worker from a queue.
-    pub(crate) fn dropped(&mut self, now: Mono, post: Post, queue: &QueueName) {
+    pub(crate) fn dropped(&mut self, now: Mono, post: WorkerOutput, queue: &QueueName) {
         let standing = self.standings.entry((post.wire, queue.clone())).or_default();
         assert!(post.after > 0, "S2.31: a worker was dropped though nobody ever is");
         let (counted, cleared) = standing.counted(now);

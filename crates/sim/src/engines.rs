@@ -1,5 +1,5 @@
-//! Worlds of a third kind: one engine with its peers, its clock and its disk, moved by the operations that property tests and
-//! the fuzzer draw as well, and judged by the same oracle (`turno_oracle`). Here they come from seeds that nobody had before.
+//! Worlds with a single engine, its peers, its clock and its disk, moved by the operations of the property tests. Here
+//! they come from seeds that nobody had before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ use turno_oracle::{Chance, Op, Setup, World};
 
 use crate::rng::Rng;
 use crate::trace::Trace;
-use crate::{How, Outcome, Violation, violation};
+use crate::{Outcome, RunOptions, Violation, violation};
 
 /// The first seed whose world is one engine.
 pub const ENGINE_SEEDS: u64 = 3_000_000_000;
@@ -22,7 +22,7 @@ impl Chance for Rng {
 }
 
 /// Runs one seed: operations, and one of the ends there are.
-pub(crate) fn run(seed: u64, how: How, mut trace: Trace) -> Result<Outcome, Violation> {
+pub(crate) fn run(seed: u64, how: RunOptions, mut trace: Trace) -> Result<Outcome, Violation> {
     let mut rng = Rng::new(seed);
     let setup = Setup::draw(&mut rng);
     let focus = setup.focus();

@@ -1,4 +1,4 @@
-//! Exclusive queues in the simulation: who wants them, and that in the end somebody has each.
+//! Exclusive queues of a world: the workers that want them, and the check that each has a holder at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const GHOST_MS: u64 = 700;
 
 /// State of workers of exclusive queues.
 #[derive(Debug, Default)]
-pub(crate) struct Singles {
+pub(crate) struct ExclusiveState {
     claims: BTreeMap<usize, Claim>,
     /// Confirmed holders: by peer, life and queue.
     active: BTreeMap<(usize, u64, QueueName), u64>,
@@ -42,7 +42,7 @@ impl World {
         }
         if self.rng.once_in(2) {
             let queue = self.queues.len() - 1;
-            self.add_peer(Actor::Rogue(Rogue::ghost(queue)), 0, Vec::new(), None);
+            self.add_peer(Actor::Rogue(Rogue::stale_holder(queue)), 0, Vec::new(), None);
         }
         if self.rng.once_in(4) {
             // May come to one of these queues as one who shares.

@@ -1,4 +1,4 @@
-//! Seeds that once showed a violation. Every run begins with them.
+//! Seeds that showed a violation. Every run begins with them.
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Jobs in a world: one broker is the foreman of a few job workers, and somebody submits.
+//! Jobs of a world: one broker as foreman, a few job workers, and a submitter.
 
 use turno_client::core::CoreEvent;
 use turno_engine::Input;
@@ -7,11 +7,11 @@ use turno_proto::model::Mono;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::limits::TASK_GRACE_MS;
 
-use crate::boss::Boss;
-use crate::disk::Shelf;
+use crate::disk::BrokerDisks;
 use crate::job_workers::JobWorker;
 use crate::liar::Liar;
-use crate::net::Way;
+use crate::net::Direction;
+use crate::submitter::Submitter;
 use crate::tasks::WorkerConnection;
 use crate::world::{Actor, Happening, World};
 
@@ -24,7 +24,7 @@ pub(crate) struct Farm {
     broker: Option<usize>,
     settings: ForemanSettings,
     job_workers: Vec<usize>,
-    boss: usize,
+    submitter: usize,
     /// Somebody is away for longer than the grace of its tasks.
     long_absence: bool,
 }
@@ -32,8 +32,8 @@ pub(crate) struct Farm {
 impl World {
     /// Every other world has jobs, if a broker of it has a store: ids of jobs are never used twice by one.
     pub(crate) fn add_farm(&mut self) {
-        let broker =
-            (0..self.brokers.len()).find(|broker| self.brokers[*broker].shelf.as_ref().is_some_and(Shelf::is_roomy));
+        let broker = (0..self.brokers.len())
+            .find(|broker| self.brokers[*broker].disks.as_ref().is_some_and(BrokerDisks::is_roomy));
         let Some(broker) = broker.filter(|_| self.rng.once_in(2)) else { return };
         self.farm.broker = Some(broker);
         self.oracle.tasks.foreman = broker;
@@ -50,7 +50,7 @@ impl World {
             let liar = Liar::new(format!("liar-{}", self.peers.len()));
             self.add_peer(Actor::Liar(Box::new(liar)), 0, Vec::new(), Some(broker));
         }
-        self.farm.boss = self.add_peer(Actor::Boss(Box::default()), 0, Vec::new(), Some(broker));
+        self.farm.submitter = self.add_peer(Actor::Boss(Box::default()), 0, Vec::new(), Some(broker));
     }
 
     /// Whether jobs are at this broker.
@@ -121,8 +121,8 @@ impl World {
         let peer = self.wires[wire].peer;
         if self.wires[wire].dialler.is_none() && (self.works_for_jobs(peer) || self.is_old_zmq(peer)) {
             let at = self.now.plus_millis(self.rng.range(500, 9_000));
-            self.at(at, Happening::Closed { wire, way: Way::ToBroker });
-            self.at(at, Happening::Closed { wire, way: Way::ToPeer });
+            self.at(at, Happening::Closed { wire, way: Direction::ToBroker });
+            self.at(at, Happening::Closed { wire, way: Direction::ToPeer });
         }
     }
 
@@ -208,7 +208,7 @@ impl World {
             WorkerEvent::Close(reason) => {
                 assert!(self.oracle.tasks.lax, "I19: an honest worker leaves its foreman: {reason}");
                 if let Some(wire) = self.peers[index].wire.take() {
-                    self.close(wire, Way::ToBroker);
+                    self.close(wire, Direction::ToBroker);
                 }
                 self.job_worker_parted(index);
             }
@@ -242,7 +242,7 @@ impl World {
         peer.life += 1;
         let life = peer.life;
         if let Some(wire) = peer.wire.take() {
-            self.close(wire, Way::ToBroker);
+            self.close(wire, Direction::ToBroker);
         }
         let back = self.now.plus_millis(self.rng.range(1, 3_000));
         self.at(back, Happening::PeerStarts { peer: index, life });
@@ -274,13 +274,13 @@ impl World {
             self.farm.job_workers.iter().filter_map(|at| self.named(*at)).collect();
         let (now, stormy) = (self.now, self.stormy);
         let peer = &mut self.peers[index];
-        if let (Some(core), Actor::Boss(boss)) = (&mut peer.core, &mut peer.actor) {
+        if let (Some(core), Actor::Boss(submitter)) = (&mut peer.core, &mut peer.actor) {
             if stormy {
-                boss.act(now, core, &job_workers, &mut self.oracle.tasks, &mut self.rng);
+                submitter.act(now, core, &job_workers, &mut self.oracle.tasks, &mut self.rng);
             } else {
-                boss.inquire(now, core, &self.oracle.tasks);
+                submitter.inquire(now, core, &self.oracle.tasks);
             }
-            for (ticket, call) in boss.take_said() {
+            for (ticket, call) in submitter.take_said() {
                 self.trace.note(now, "boss asks", ticket, 0);
                 self.trace.say(&call);
             }
@@ -307,8 +307,8 @@ impl World {
             _ => {}
         }
         let peer = &mut self.peers[index];
-        if let (Some(core), Actor::Boss(boss)) = (&mut peer.core, &mut peer.actor) {
-            boss.hear(now, core, event, stormy, &mut self.oracle.tasks);
+        if let (Some(core), Actor::Boss(submitter)) = (&mut peer.core, &mut peer.actor) {
+            submitter.hear(now, core, event, stormy, &mut self.oracle.tasks);
         }
     }
 
@@ -332,8 +332,8 @@ impl World {
             }
             if let Some(wire) = self.peers[index].wire {
                 self.wires[wire].cut = true;
-                self.close(wire, Way::ToBroker);
-                self.close(wire, Way::ToPeer);
+                self.close(wire, Direction::ToBroker);
+                self.close(wire, Direction::ToPeer);
             }
         }
         self.add_job_worker(broker, LARGE);
@@ -341,8 +341,8 @@ impl World {
             if let Actor::Liar(liar) = &mut self.peers[index].actor {
                 liar.repent();
                 if let Some(wire) = self.peers[index].wire {
-                    self.close(wire, Way::ToBroker);
-                    self.close(wire, Way::ToPeer);
+                    self.close(wire, Direction::ToBroker);
+                    self.close(wire, Direction::ToPeer);
                 }
             }
         }
@@ -356,7 +356,7 @@ impl World {
     pub(crate) fn farm_is_quiet(&self) -> bool {
         let quiet = |actor: &Actor| match actor {
             Actor::JobWorker(job_worker) => (job_worker.is_idle() && !job_worker.lingers()) || job_worker.lost,
-            Actor::Boss(boss) => boss.is_done(),
+            Actor::Boss(submitter) => submitter.is_done(),
             _ => true,
         };
         self.farm.broker.is_none() || self.peers.iter().all(|peer| quiet(&peer.actor))
@@ -365,7 +365,7 @@ impl World {
     pub(crate) fn farm_unrest(&self) -> Vec<String> {
         let words = |actor: &Actor| match actor {
             Actor::JobWorker(job_worker) => Some(job_worker.unrest()),
-            Actor::Boss(boss) => Some(boss.unrest()),
+            Actor::Boss(submitter) => Some(submitter.unrest()),
             _ => None,
         };
         self.peers.iter().filter_map(|peer| words(&peer.actor)).collect()
@@ -374,9 +374,9 @@ impl World {
     /// I19, I20: what became of all jobs.
     pub(crate) fn judge_farm(&mut self) {
         if self.farm.broker.is_some()
-            && let Actor::Boss(boss) = &self.peers[self.farm.boss].actor
+            && let Actor::Boss(submitter) = &self.peers[self.farm.submitter].actor
         {
-            let (jobs, tasks) = Boss::verdict(boss);
+            let (jobs, tasks) = Submitter::verdict(submitter);
             for (job, rows) in tasks.iter().filter(|_| self.trace.is_aloud()) {
                 rows.iter().for_each(|row| self.trace.say(&format!("in the end job {job} has {row:?}")));
             }

@@ -18,7 +18,7 @@ const TICK_MS: u64 = 200;
 
 /// One connection, as far as it is listened to.
 #[derive(Debug)]
-struct FenceEar {
+struct FenceObserver {
     broker: usize,
     /// The beginning of a frame that the broker has not read as a whole.
     partial: Vec<u8>,
@@ -40,7 +40,7 @@ pub(crate) struct Fences {
     pub(crate) names: Vec<QueueName>,
     /// Brokers are linked: a queue is one worker's alone at all of them.
     pub(crate) linked: bool,
-    ears: BTreeMap<usize, FenceEar>,
+    ears: BTreeMap<usize, FenceObserver>,
     /// By broker and queue.
     places: BTreeMap<(usize, usize), ExclusiveQueue<usize>>,
     /// The last token of each, over all lives of the broker.
@@ -59,7 +59,7 @@ impl Fences {
     /// A connection of somebody who may want an exclusive queue.
     pub(crate) fn listen(&mut self, wire: usize, broker: usize) {
         let (partial, handles, asked, leaving) = (Vec::new(), BTreeMap::new(), BTreeMap::new(), Vec::new());
-        self.ears.insert(wire, FenceEar { broker, partial, heard: 0, handles, asked, leaving, gone: false });
+        self.ears.insert(wire, FenceObserver { broker, partial, heard: 0, handles, asked, leaving, gone: false });
     }
 
     /// A broker begins a life: nobody has anything.

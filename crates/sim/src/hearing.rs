@@ -1,11 +1,11 @@
-//! Events of a peer's core: the wish for a connection, work, and events about the peer itself.
+//! Events of a peer's core: connections, deliveries and state.
 
 use turno_client::core::{CoreEvent, Handed};
 use turno_proto::model::{Code, Cost};
 
 use crate::body;
-use crate::drops::{Post, drop_after};
-use crate::net::{Way, Wire};
+use crate::drops::{WorkerOutput, drop_after};
+use crate::net::{Direction, Wire};
 use crate::world::{Actor, Happening, World, broker_of};
 
 /// A broker's frame is at a peer by then, if nothing holds up its connection.
@@ -21,7 +21,7 @@ impl World {
             CoreEvent::Disconnect { .. } => {
                 if let Some(wire) = self.peers[index].wire.take() {
                     self.peers[index].out.clear();
-                    self.close(wire, Way::ToBroker);
+                    self.close(wire, Direction::ToBroker);
                 }
             }
             CoreEvent::Deliver(handed) => {
@@ -156,9 +156,9 @@ impl World {
         }
     }
 
-    fn post(&self, wire: usize) -> Post {
+    fn post(&self, wire: usize) -> WorkerOutput {
         let Wire { broker, life, .. } = &self.wires[wire];
         let flawless = self.wires[wire].was_never_held_up();
-        Post { wire, after: drop_after(*broker, *life), flawless, lease_ms: self.habits.lease_ms }
+        WorkerOutput { wire, after: drop_after(*broker, *life), flawless, lease_ms: self.habits.lease_ms }
     }
 }

@@ -1,5 +1,5 @@
-//! A job worker in the simulation: a process with so many processors that speaks through the real worker's end. Its
-//! tasks take their time, end well or badly, and die with it; a lost connection they do not notice.
+//! A simulated job worker, with the real worker's end of the protocol. Its tasks take their time, end well or badly,
+//! and die with it; a lost connection they do not notice.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ const HANGS_US: u64 = 3_600_000_000;
 
 /// A task that runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Doing {
+pub(crate) struct TaskRun {
     pub(crate) attempt: u32,
     procs: u16,
     success: bool,
@@ -35,7 +35,7 @@ pub(crate) struct JobWorker {
     worker: Worker,
     /// The beginning of a frame that has not arrived as a whole.
     inbox: Vec<u8>,
-    running: BTreeMap<WireTaskId, Doing>,
+    running: BTreeMap<WireTaskId, TaskRun>,
     unreported: VecDeque<ReportedEnd>,
     /// Processors it may have busy, as far as it was told.
     max: u16,
@@ -130,7 +130,7 @@ impl JobWorker {
         let micros = if hangs { HANGS_US } else { micros };
         let limit = limit.filter(|limit| *limit < micros && !hangs);
         let success = limit.is_none() && !rng.once_in(if stormy { 4 } else { 12 });
-        let doing = Doing { attempt: task.attempt, procs: task.procs, success };
+        let doing = TaskRun { attempt: task.attempt, procs: task.procs, success };
         assert!(self.running.insert(task.id(), doing).is_none(), "I19: {:?} runs at {} twice", task.id(), self.name);
         let used = self.used();
         assert!(used <= self.procs, "I19: {used} of {} processors in use at {}", self.procs, self.name);
@@ -159,7 +159,7 @@ impl JobWorker {
         Some(said)
     }
 
-    pub(crate) fn running(&self, id: WireTaskId) -> Option<Doing> {
+    pub(crate) fn running(&self, id: WireTaskId) -> Option<TaskRun> {
         self.running.get(&id).copied()
     }
 

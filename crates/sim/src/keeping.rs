@@ -9,7 +9,7 @@ use turno_proto::model::{Limits, Mono};
 use turno_proto::native::Config;
 use turno_store::Turn;
 
-use crate::disk::Shelf;
+use crate::disk::BrokerDisks;
 use crate::drops::drop_after;
 use crate::world::{Happening, World};
 
@@ -62,29 +62,29 @@ impl World {
         let (now, stormy) = (self.now, self.stormy);
         self.oracle.clocks.run_of(index, settings.run);
         let broker = &mut self.brokers[index];
-        let Some(shelf) = &mut broker.shelf else {
+        let Some(disks) = &mut broker.disks else {
             let shown = self.set_clock(index).shows(now);
             settings.term = shown.as_millis();
             return Some(LocalEngine::new(Engine::new(settings, shown), None, ArchiveHandle::in_memory()));
         };
-        shelf.heal();
+        disks.heal();
         if stormy && self.rng.once_in(10) {
-            shelf.fail_soon(&mut self.rng);
+            disks.fail_soon(&mut self.rng);
         }
         let shown = self.set_clock(index).shows(now);
         settings.term = shown.as_millis();
         let broker = &mut self.brokers[index];
-        let Some(shelf) = &mut broker.shelf else { return None };
-        match shelf.open(shown, settings) {
+        let Some(disks) = &mut broker.disks else { return None };
+        match disks.open(shown, settings) {
             Err(why) => {
-                assert!(shelf.is_faulty, "I1: the store cannot be opened after a crash: {why}");
+                assert!(disks.is_faulty, "I1: the store cannot be opened after a crash: {why}");
                 self.trace.note(now, "no start", index as u64, broker.run);
-                shelf.crash_while_opening(&mut self.rng);
+                disks.crash_while_opening(&mut self.rng);
                 None
             }
             Ok(_) if stormy && self.rng.once_in(8) => {
                 self.trace.note(now, "dies while it starts", index as u64, broker.run);
-                shelf.crash_while_opening(&mut self.rng);
+                disks.crash_while_opening(&mut self.rng);
                 None
             }
             Ok((engine, storage, truth)) => {
@@ -96,8 +96,8 @@ impl World {
                     let at = Mono::from_micros(now.as_micros() + self.rng.range(0, 60_000));
                     self.at(at, Happening::BrokerDies { broker: index, run });
                 }
-                let Some(shelf) = &mut self.brokers[index].shelf else { return None };
-                let (archive, harm) = shelf.archive.open(&engine, shown, stormy);
+                let Some(disks) = &mut self.brokers[index].disks else { return None };
+                let (archive, harm) = disks.archive.open(&engine, shown, stormy);
                 if self.is_foreman(index) {
                     self.oracle.tasks.outputs.reopened(harm);
                 }
@@ -114,10 +114,10 @@ impl World {
     /// Passes changes to the committer, which takes them when it is done with the last batch.
     pub(crate) fn keep(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        let (Some(connections), Some(shelf)) = (&mut broker.connections, &broker.shelf) else { return };
+        let (Some(connections), Some(disks)) = (&mut broker.connections, &broker.disks) else { return };
         if connections.storage_mut().has_unsent() {
             connections.storage_mut().post();
-            if !shelf.busy {
+            if !disks.busy {
                 self.commit(index);
             }
         }
@@ -126,9 +126,9 @@ impl World {
     /// A turn of the committer. The disk has it at once, but until it is told, the power may go as if it had not.
     fn commit(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        let (run, Some(shelf)) = (broker.run, &mut broker.shelf) else { return };
+        let (run, Some(disks)) = (broker.run, &mut broker.disks) else { return };
         let slow = if self.rng.once_in(30) { self.rng.range(0, 500_000) } else { 0 };
-        let micros = match shelf.turn() {
+        let micros = match disks.turn() {
             Turn::Idle => return,
             Turn::Kept => self.rng.range(10, 1_000),
             Turn::Said { waited_ms } => self.rng.range(50, 8_000) + slow + waited_ms * 1_000,
@@ -140,11 +140,11 @@ impl World {
     pub(crate) fn kept(&mut self, index: usize, run: u64) {
         let now = self.now;
         let broker = &mut self.brokers[index];
-        let (Some(connections), Some(shelf)) = (&mut broker.connections, &mut broker.shelf) else { return };
+        let (Some(connections), Some(disks)) = (&mut broker.connections, &mut broker.disks) else { return };
         if broker.run != run {
             return;
         }
-        shelf.busy = false;
+        disks.busy = false;
         match connections.storage_mut().as_mut().map_or(Ok(Vec::new()), DiskStorage::take) {
             Ok(inputs) => {
                 for input in inputs {
@@ -183,8 +183,8 @@ impl World {
     /// A broker dies: its process alone, or its machine.
     pub(crate) fn kill_broker(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        if let (Some(_), Some(shelf)) = (&broker.connections, &mut broker.shelf) {
-            shelf.crash(&mut self.rng);
+        if let (Some(_), Some(disks)) = (&broker.connections, &mut broker.disks) {
+            disks.crash(&mut self.rng);
         }
         self.stop_broker(index);
     }
@@ -192,9 +192,9 @@ impl World {
     /// A broker ends in order: what it has to write down is written down.
     pub(crate) fn end_broker(&mut self, index: usize) {
         let broker = &mut self.brokers[index];
-        if let (Some(connections), Some(shelf)) = (&mut broker.connections, &mut broker.shelf) {
-            write_the_rest(connections, shelf);
-            shelf.close();
+        if let (Some(connections), Some(disks)) = (&mut broker.connections, &mut broker.disks) {
+            write_the_rest(connections, disks);
+            disks.close();
         }
         self.stop_broker(index);
     }
@@ -223,8 +223,8 @@ pub(crate) fn broker_of_run(run: u64) -> usize {
     usize::try_from(run >> 32).expect("few brokers")
 }
 
-fn write_the_rest(connections: &mut Connections, shelf: &mut Shelf) {
+fn write_the_rest(connections: &mut Connections, disks: &mut BrokerDisks) {
     let Some(storage) = connections.storage_mut() else { return };
     storage.post();
-    while shelf.turn() != Turn::Idle && storage.take().is_ok() {}
+    while disks.turn() != Turn::Idle && storage.take().is_ok() {}
 }

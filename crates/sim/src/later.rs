@@ -6,7 +6,7 @@ use turno_proto::model::{DedupId, MessageId, Payload, QueueName};
 
 use crate::client::Client;
 use crate::clocks::Span;
-use crate::net::Way;
+use crate::net::Direction;
 use crate::worker::Worker;
 use crate::world::{Actor, World};
 
@@ -75,7 +75,7 @@ impl World {
 
     /// A broker with a store is restarted, in order or not.
     fn restart(&mut self, broker: usize) {
-        if self.brokers[broker].shelf.is_none() {
+        if self.brokers[broker].disks.is_none() {
             return;
         }
         if self.rng.once_in(2) {
@@ -118,7 +118,7 @@ impl World {
             peer.life += 1;
             peer.core = None;
             if let Some(wire) = peer.wire.take() {
-                self.close(wire, Way::ToBroker);
+                self.close(wire, Direction::ToBroker);
             }
         }
         self.pass(5_000);

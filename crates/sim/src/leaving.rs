@@ -1,7 +1,6 @@
-//! Workers that leave in order: they deregister, finish what they can, say CLOSING, and what is left goes to others as if
-//! they had never had it.
+//! Workers that leave in order: they deregister, finish, and send CLOSING.
 
-use crate::net::{Way, Wire};
+use crate::net::{Direction, Wire};
 use crate::order::QueuePlace;
 use crate::world::{Actor, Happening, World};
 
@@ -63,7 +62,7 @@ impl World {
         peer.life += 1;
         let life = peer.life;
         if let Some(wire) = peer.wire.take() {
-            self.close(wire, Way::ToBroker);
+            self.close(wire, Direction::ToBroker);
         }
         let back = now.plus_millis(self.rng.range(1, 2_000));
         self.at(back, Happening::PeerStarts { peer: index, life });

@@ -11,7 +11,7 @@ use crate::clocks::{Clocks, Span};
 
 /// The contents of a store, read without the broker's help.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Truth {
+pub(crate) struct StoreContents {
     /// The number that the ids of its messages share.
     pub(crate) run: u64,
     /// The serials of its messages.
@@ -26,7 +26,7 @@ pub(crate) struct Truth {
 
 /// One way through a broker: what was handed out, in which of its lives, as which attempt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Handing {
+pub(crate) struct AttemptSeen {
     /// Only sends may come again as the same attempt: when their worker was lost and it is not clear what of.
     pub(crate) send: bool,
     pub(crate) id: MessageId,
@@ -38,7 +38,7 @@ pub(crate) struct Handing {
 
 /// A message that its sender knows to be on disk.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct AcknowledgedMessage {
     number: u64,
     /// How long it is worth delivering, if not for ever.
     worth: Option<Span>,
@@ -46,7 +46,7 @@ struct Told {
 
 #[derive(Debug, Default)]
 pub(crate) struct Letters {
-    told: BTreeMap<MessageId, Told>,
+    told: BTreeMap<MessageId, AcknowledgedMessage>,
     /// Deliveries, by message, life and attempt. Ids of requests may come again in another life.
     handed: BTreeMap<(u64, MessageId), BTreeSet<(u64, u16)>>,
     /// Connections over which sends were handed out.
@@ -67,15 +67,15 @@ impl Letters {
     /// A sender heard that its message is on disk.
     pub(crate) fn told(&mut self, number: u64, id: MessageId, worth: Option<Span>) {
         self.numbers.insert((id.run(), id.serial()), number);
-        let before = self.told.insert(id, Told { number, worth });
+        let before = self.told.insert(id, AcknowledgedMessage { number, worth });
         assert!(before.is_none(), "I1: two messages were stored under one id");
     }
 
     /// A worker got a message (I2): once for each of its attempts, and once more for each life of the broker that
     /// ended before the outcome was on disk. A send may come again as the same attempt, but not while its last worker
     /// is there: see `hearing`.
-    pub(crate) fn handed(&mut self, number: u64, handing: Handing) {
-        let Handing { send, id, life, attempt, retries } = handing;
+    pub(crate) fn handed(&mut self, number: u64, handing: AttemptSeen) {
+        let AttemptSeen { send, id, life, attempt, retries } = handing;
         let all = self.handed.entry((number, id)).or_default();
         // In any order: an attempt may be on its way when the next one arrives.
         let first = all.insert((life, attempt)) || send || self.returnable.contains(&(number, id));
@@ -90,7 +90,7 @@ impl Letters {
     /// A worker gets a message that its broker handed out just now: not after its time is over, whatever became of clocks
     /// while the broker was away (S2.38).
     pub(crate) fn judge_time(&self, clocks: &Clocks, id: MessageId, life: u64, late_ms: u64) {
-        let Some(Told { number, worth: Some(worth) }) = self.told.get(&id).copied() else { return };
+        let Some(AcknowledgedMessage { number, worth: Some(worth) }) = self.told.get(&id).copied() else { return };
         let over_ms = clocks.over_for_ms(clocks.broker_of(id.run()), life, worth);
         assert!(over_ms <= late_ms, "S2.38: {number} is handed out {over_ms} ms after its time");
     }
@@ -142,18 +142,20 @@ impl Letters {
     pub(crate) fn found(&mut self, run: u64, serial: u64, number: u64, is_stored: bool) {
         self.numbers.insert((run, serial), number);
         if is_stored {
-            self.told.entry(MessageId::new(run, serial, u32::MAX)).or_insert(Told { number, worth: None });
+            self.told
+                .entry(MessageId::new(run, serial, u32::MAX))
+                .or_insert(AcknowledgedMessage { number, worth: None });
         }
     }
 
     /// A broker came back to its disk. What it does not find there is lost: nobody's promise may be among it.
-    pub(crate) fn reopened(&mut self, clocks: &Clocks, life: u64, truth: &Truth) {
-        let Truth { run, messages, marked, dead, .. } = truth;
+    pub(crate) fn reopened(&mut self, clocks: &Clocks, life: u64, truth: &StoreContents) {
+        let StoreContents { run, messages, marked, dead, .. } = truth;
         for (id, told) in self.told.iter().filter(|(id, _)| id.run() == *run) {
             let expired = told.worth.is_some_and(|worth| clocks.may_be_over(clocks.broker_of(id.run()), worth));
             let over = self.is_done(*id) || self.is_number_done(told.number) || expired;
             let there = messages.contains(&id.serial());
-            let Told { number, worth } = told;
+            let AcknowledgedMessage { number, worth } = told;
             assert!(
                 there || over,
                 "I1: {number} was confirmed, nobody has done it, and it is not on disk; worth {worth:?}"
@@ -170,7 +172,7 @@ impl Letters {
     }
 
     /// All is quiet: a message that is still on the disk is a dead letter, and every dead letter is on the disk.
-    pub(crate) fn judge(&mut self, clocks: &Clocks, life: u64, truth: &Truth, dead: u64) {
+    pub(crate) fn judge(&mut self, clocks: &Clocks, life: u64, truth: &StoreContents, dead: u64) {
         self.reopened(clocks, life, truth);
         let left = truth.messages.difference(&truth.dead).next();
         assert!(left.is_none(), "I1: {left:?} is on the disk, and the broker knows nothing of it");

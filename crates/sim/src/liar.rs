@@ -1,5 +1,4 @@
-//! A job worker that speaks frames by hand and lies: it lists tasks it does not have, reports the ends of others' tasks,
-//! of old attempts and everything twice, refuses what it has room for, and answers nothing at all.
+//! A job worker that sends false frames: tasks that it does not have, and ends of others' tasks.
 
 use turno_proto::foreman::{
     Counts, ErrorCode, ForemanFrame, Hello, Running, StatusUpdate, WireTaskId, decode, encode, split,

@@ -1,4 +1,4 @@
-//! Many clients, workers and brokers on one seeded clock, in bad weather.
+//! Many clients, workers and brokers on one seeded clock, with faults.
 //!
 //! Everything that decides is the real thing: the engine, the broker's `Connections` with codec and sessions, the core of
 //! the client, the store with its committer. Only sockets, disks, clocks and chance are ours. A run is a storm, with faults of every kind, and then a
@@ -8,7 +8,6 @@
 mod archive;
 mod asking;
 mod body;
-mod boss;
 mod broadcasts;
 mod calm;
 mod cancels;
@@ -24,7 +23,6 @@ mod failed;
 mod farm;
 mod fences;
 mod frames;
-mod ghost;
 mod habits;
 mod hearing;
 mod job_workers;
@@ -45,6 +43,8 @@ mod retries;
 mod ring;
 mod rng;
 mod rogue;
+mod stale_holder;
+mod submitter;
 mod tasks;
 mod topics;
 mod trace;
@@ -154,7 +154,7 @@ pub struct Violation {
 
 /// How a seed is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct How {
+pub struct RunOptions {
     /// Events of the storm.
     pub steps: u64,
     /// Every event is printed.
@@ -163,14 +163,14 @@ pub struct How {
     pub blind: bool,
 }
 
-impl Default for How {
+impl Default for RunOptions {
     fn default() -> Self {
         Self { steps: 2_000, aloud: false, blind: false }
     }
 }
 
 /// Runs one seed.
-pub fn run(seed: u64, how: How) -> Result<Outcome, Violation> {
+pub fn run(seed: u64, how: RunOptions) -> Result<Outcome, Violation> {
     let trace = if how.aloud { Trace::aloud() } else { Trace::default() };
     if seed >= ENGINE_SEEDS {
         return engines::run(seed, how, trace);

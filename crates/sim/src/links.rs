@@ -12,7 +12,7 @@ use turno_proto::model::link::BrokerId;
 use turno_proto::model::{Code, ConnId, Mono, limits};
 use turno_proto::native::{GreetingCredentials, Identity, Secret};
 
-use crate::net::{End, Way, Wire};
+use crate::net::{Direction, End, Wire};
 use crate::rng::Rng;
 use crate::world::{Actor, Happening, World, address, broker_of};
 
@@ -229,25 +229,25 @@ impl World {
     }
 
     /// The way of what a broker writes to a connection.
-    pub(crate) fn way_out(&self, index: usize, conn: ConnId, wire: usize) -> Way {
+    pub(crate) fn way_out(&self, index: usize, conn: ConnId, wire: usize) -> Direction {
         match self.wires[wire].dialler {
-            Some(End { broker, conn: dialled }) if (broker, dialled) == (index, conn) => Way::ToBroker,
-            _ => Way::ToPeer,
+            Some(End { broker, conn: dialled }) if (broker, dialled) == (index, conn) => Direction::ToBroker,
+            _ => Direction::ToPeer,
         }
     }
 
     /// The broker that reads what goes that way, if its connection is still that of this wire.
-    fn reader_of(&self, wire: usize, way: Way) -> Option<(usize, ConnId)> {
+    fn reader_of(&self, wire: usize, way: Direction) -> Option<(usize, ConnId)> {
         let Wire { broker, conn, dialler, .. } = &self.wires[wire];
         let (broker, conn) = match (way, dialler) {
-            (Way::ToPeer, Some(End { broker, conn })) => (*broker, *conn),
+            (Direction::ToPeer, Some(End { broker, conn })) => (*broker, *conn),
             _ => (*broker, (*conn)?),
         };
         (self.brokers[broker].wires.get(&conn) == Some(&wire)).then_some((broker, conn))
     }
 
     /// A broker reads what came over a link.
-    pub(crate) fn link_reads(&mut self, wire: usize, way: Way) {
+    pub(crate) fn link_reads(&mut self, wire: usize, way: Direction) {
         let now = self.now;
         let Some((broker, conn)) = self.reader_of(wire, way) else { return };
         let shown = self.clock_of(broker);
@@ -276,7 +276,7 @@ impl World {
     }
 
     /// One end of a link learns that the other closed it, or that it was cut.
-    pub(crate) fn link_closed(&mut self, wire: usize, way: Way) {
+    pub(crate) fn link_closed(&mut self, wire: usize, way: Direction) {
         self.link_reads(wire, way);
         let Some((broker, conn)) = self.reader_of(wire, way) else { return };
         self.oracle.link_gone(self.now, broker, wire);
@@ -300,7 +300,7 @@ impl World {
             }
         }
         let Some(connections) = &broker.connections else { return };
-        let said: Vec<(usize, Way, &[u8])> = dirty
+        let said: Vec<(usize, Direction, &[u8])> = dirty
             .iter()
             .filter_map(|conn| {
                 let wire = *broker.wires.get(conn)?;
@@ -359,15 +359,15 @@ impl World {
         if let Some(wire) = self.some_link() {
             self.trace.note(self.now, "cut link", wire as u64, 0);
             self.wires[wire].cut = true;
-            self.close(wire, Way::ToBroker);
-            self.close(wire, Way::ToPeer);
+            self.close(wire, Direction::ToBroker);
+            self.close(wire, Direction::ToPeer);
         }
     }
 
     /// Bytes of one direction vanish, until somebody misses them.
     fn mute_a_link(&mut self) {
         if let Some(wire) = self.some_link() {
-            let way = if self.rng.once_in(2) { Way::ToBroker } else { Way::ToPeer };
+            let way = if self.rng.once_in(2) { Direction::ToBroker } else { Direction::ToPeer };
             self.trace.note(self.now, "mute link", wire as u64, way as u64);
             self.wires[wire].open_hole(way);
         }
@@ -399,8 +399,8 @@ impl World {
         for wire in &mut self.wires {
             let Some(dialler) = wire.dialler else { continue };
             if [(one, other), (other, one)].contains(&(dialler.broker, wire.broker)) {
-                wire.open_hole(Way::ToBroker);
-                wire.open_hole(Way::ToPeer);
+                wire.open_hole(Direction::ToBroker);
+                wire.open_hole(Direction::ToPeer);
             }
         }
     }
@@ -457,7 +457,8 @@ impl World {
         self.brokers[one].wires.iter().any(|(conn, wire)| {
             let Some(dialler) = self.wires[*wire].dialler else { return false };
             let ends = [dialler.broker, self.wires[*wire].broker];
-            let both = [Way::ToPeer, Way::ToBroker].into_iter().all(|way| self.reader_of(*wire, way).is_some());
+            let both =
+                [Direction::ToPeer, Direction::ToBroker].into_iter().all(|way| self.reader_of(*wire, way).is_some());
             let works = self.wires[*wire].is_sound() && !connections.said_all(*conn);
             both && works && ends.contains(&other) && self.oracle.crossings.is_up(*wire)
         })

@@ -11,7 +11,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use clap::Parser;
-use turno_sim::{ENGINE_SEEDS, FailedSeed, How, LINKED_SEEDS, Outcome, RING_SEEDS, Violation, failed_seeds, run};
+use turno_sim::{
+    ENGINE_SEEDS, FailedSeed, LINKED_SEEDS, Outcome, RING_SEEDS, RunOptions, Violation, failed_seeds, run,
+};
 
 use crate::commit::commit;
 
@@ -48,7 +50,7 @@ struct Wanted {
     #[arg(long)]
     fresh: bool,
     /// Events of the storm
-    #[arg(long, default_value_t = How::default().steps, value_parser = number)]
+    #[arg(long, default_value_t = RunOptions::default().steps, value_parser = number)]
     steps: u64,
     /// Replay one seed with a readable trace
     #[arg(long, value_parser = number)]
@@ -73,7 +75,7 @@ fn main() -> ExitCode {
     // A violation is reported once, in words, instead of by each thread's own message.
     std::panic::set_hook(Box::new(|_| {}));
     let verdict = match wanted.seed {
-        Some(seed) => run(seed, How { aloud: true, ..wanted.how() }).map(|outcome| println!("{outcome:?}")),
+        Some(seed) => run(seed, RunOptions { aloud: true, ..wanted.how() }).map(|outcome| println!("{outcome:?}")),
         None => twice(&wanted).and_then(|()| many(&wanted)),
     };
     match verdict {
@@ -86,8 +88,8 @@ fn main() -> ExitCode {
 }
 
 impl Wanted {
-    fn how(&self) -> How {
-        How { steps: self.steps, blind: self.blind, ..How::default() }
+    fn how(&self) -> RunOptions {
+        RunOptions { steps: self.steps, blind: self.blind, ..RunOptions::default() }
     }
 
     /// Applies `--links` and `--fresh`.
@@ -217,7 +219,7 @@ fn write_tally(Wanted { seeds, rings, linked, seed, tally, .. }: &Wanted) -> Exi
     }
 }
 
-fn report(violation: &Violation, how: How) {
+fn report(violation: &Violation, how: RunOptions) {
     eprintln!("violation: {}", violation.what);
     eprintln!("seed {} at event {} of commit {}; the last events:", violation.seed, violation.step, commit());
     eprint!("{}", violation.last);

@@ -17,12 +17,12 @@ const PIECE_MAX: u64 = 600;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     ToBroker,
     ToPeer,
 }
 
-impl Way {
+impl Direction {
     /// The other one.
     pub(crate) const fn back(self) -> Self {
         match self {
@@ -86,15 +86,21 @@ impl Wire {
         Self { window: wire.window * LINK_WIDTH, dialler: Some(dialler), ..wire }
     }
 
-    const fn lane(&mut self, way: Way) -> &mut Lane {
+    const fn lane(&mut self, way: Direction) -> &mut Lane {
         match way {
-            Way::ToBroker => &mut self.to_broker,
-            Way::ToPeer => &mut self.to_peer,
+            Direction::ToBroker => &mut self.to_broker,
+            Direction::ToPeer => &mut self.to_peer,
         }
     }
 
     /// Takes as many bytes as the window has room for, in pieces; returns how many, and when each piece arrives.
-    pub(crate) fn write(&mut self, now: Mono, way: Way, bytes: &[u8], rng: &mut Rng) -> (usize, Vec<(Mono, Vec<u8>)>) {
+    pub(crate) fn write(
+        &mut self,
+        now: Mono,
+        way: Direction,
+        bytes: &[u8],
+        rng: &mut Rng,
+    ) -> (usize, Vec<(Mono, Vec<u8>)>) {
         if self.cut {
             return (bytes.len(), Vec::new());
         }
@@ -124,7 +130,7 @@ impl Wire {
     }
 
     /// A piece arrived; it may be read now.
-    pub(crate) fn arrive(&mut self, way: Way, piece: &[u8]) {
+    pub(crate) fn arrive(&mut self, way: Direction, piece: &[u8]) {
         if self.cut {
             return;
         }
@@ -136,14 +142,14 @@ impl Wire {
     }
 
     /// Reads everything that arrived.
-    pub(crate) fn read(&mut self, way: Way) -> Vec<u8> {
+    pub(crate) fn read(&mut self, way: Direction) -> Vec<u8> {
         self.lane(way).unread.drain(..).collect()
     }
 
-    pub(crate) fn has_unread(&self, way: Way) -> bool {
+    pub(crate) fn has_unread(&self, way: Direction) -> bool {
         let lane = match way {
-            Way::ToBroker => &self.to_broker,
-            Way::ToPeer => &self.to_peer,
+            Direction::ToBroker => &self.to_broker,
+            Direction::ToPeer => &self.to_peer,
         };
         !lane.unread.is_empty()
     }
@@ -171,7 +177,7 @@ impl Wire {
     }
 
     /// From now on bytes of this direction vanish; nobody is told.
-    pub(crate) const fn open_hole(&mut self, way: Way) {
+    pub(crate) const fn open_hole(&mut self, way: Direction) {
         self.lane(way).hole = true;
     }
 }

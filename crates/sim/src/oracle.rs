@@ -1,4 +1,4 @@
-//! Beside the system stands one who remembers everything and is told the truth.
+//! The oracle of messages: the full history of a world, compared with what brokers do.
 //!
 //! It knows what was asked, who got what, and how each thing ended, and it complains at the first thing that
 //! cannot be: an answer to the wrong caller, a second outcome, a body that changed, work done more often than
@@ -13,10 +13,10 @@ use crate::broadcasts::{self, Broadcasts};
 use crate::cancels::{Cancels, judge_stop};
 use crate::clocks::{Clocks, Span};
 use crate::crossings::Crossings;
-use crate::drops::{Drops, Times};
+use crate::drops::{Drops, RequestTimes};
 use crate::fences::Fences;
-use crate::letters::{Handing, Letters, Truth};
-use crate::net::Way;
+use crate::letters::{AttemptSeen, Letters, StoreContents};
+use crate::net::Direction;
 use crate::order::{Delivered, Order};
 use crate::tasks::Tasks;
 use crate::topics::Topics;
@@ -185,7 +185,7 @@ impl Oracle {
         let source = self.crossings.source_of(id, attempt, delivery);
         let (life, local) = source.map_or((life, true), |source| (source.life, source.local));
         assert!(u64::from(attempt) <= retries + 1, "I2: attempt {attempt} of {number} is beyond its limit");
-        self.letters.handed(number, Handing { send: asked.send, id, life, attempt, retries });
+        self.letters.handed(number, AttemptSeen { send: asked.send, id, life, attempt, retries });
         asked.is(number, id, &self.clocks);
         asked.ids.insert(id);
         asked.judge_handed(number, self.crossings.on);
@@ -218,7 +218,7 @@ impl Oracle {
     }
 
     /// A broker finds these messages on its disk. What a PUSH socket sent is stored by that.
-    pub(crate) fn found(&mut self, truth: &Truth) {
+    pub(crate) fn found(&mut self, truth: &StoreContents) {
         for (serial, number) in &truth.numbers {
             self.letters.found(truth.run, *serial, *number, self.zmq.is_pushed(*number));
         }
@@ -251,9 +251,9 @@ impl Oracle {
     }
 
     /// When a request is asked for and worth working on. A send's worker has all the time it wants.
-    pub(crate) fn work_of(&self, number: u64) -> Option<Times> {
+    pub(crate) fn work_of(&self, number: u64) -> Option<RequestTimes> {
         let asked = self.asked.get(&number).filter(|asked| !asked.send)?;
-        Some(Times { asked: asked.at, over: asked.at.plus_millis(asked.work_ms.saturating_sub(CLOCK_GRAIN_MS)) })
+        Some(RequestTimes { asked: asked.at, over: asked.at.plus_millis(asked.work_ms.saturating_sub(CLOCK_GRAIN_MS)) })
     }
 
     /// Nobody waits for it once it is written: its worker goes on, whatever becomes of its caller.
@@ -287,13 +287,13 @@ impl Oracle {
         self.broadcasts.links_lost = Some(now);
     }
 
-    pub(crate) fn broker_says(&mut self, now: Mono, at: (usize, u64), said: &[(usize, Way, &[u8])]) {
+    pub(crate) fn broker_says(&mut self, now: Mono, at: (usize, u64), said: &[(usize, Direction, &[u8])]) {
         self.crossings.broker_says(now, at, said);
         self.broadcasts.links_lost = self.crossings.lost;
     }
 
     /// A send is in one store only, whichever brokers it crossed to.
-    pub(crate) fn judge_owner(&mut self, truth: &Truth) {
+    pub(crate) fn judge_owner(&mut self, truth: &StoreContents) {
         for number in truth.numbers.values() {
             if self.asked.get(number).is_none_or(Asked::may_come_again) {
                 continue;

@@ -1,6 +1,6 @@
-//! Output of tasks, handed in by the boss in the names of their workers. What an attempt writes is told by its name and the
-//! position alone, so that its reader sees whether it is right. What was confirmed is there later byte for byte, or is
-//! told as lost to damage; it is never silently absent. Only a power cut may take what came last.
+//! Output of tasks, sent by the submitter in the names of their workers. What an attempt writes is told by its name and
+//! the position alone, so that its reader sees whether it is right. What was confirmed is there later byte for byte, or
+//! is told as lost to damage; it is never silently absent. Only a power cut may take what came last.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,8 +5,8 @@ use turno_client::core::Held;
 use turno_engine::Input;
 use turno_proto::model::{ConnId, Mono};
 
-use crate::net::{Way, Wire};
-use crate::rogue::Mischief;
+use crate::net::{Direction, Wire};
+use crate::rogue::Misbehaviour;
 use crate::world::{Actor, Happening, World};
 
 /// Bytes that one who listens is read at a time.
@@ -70,20 +70,20 @@ impl World {
         self.pump_broker(broker);
     }
 
-    pub(crate) fn arrive(&mut self, wire: usize, way: Way, piece: &[u8]) {
+    pub(crate) fn arrive(&mut self, wire: usize, way: Direction, piece: &[u8]) {
         self.trace.note(self.now, "arrives", wire as u64, piece.len() as u64);
         self.wires[wire].arrive(way, piece);
         if self.wires[wire].dialler.is_some() {
             return self.link_reads(wire, way);
         }
         match way {
-            Way::ToBroker => self.broker_reads(wire),
-            Way::ToPeer => self.peer_reads(wire),
+            Direction::ToBroker => self.broker_reads(wire),
+            Direction::ToPeer => self.peer_reads(wire),
         }
     }
 
     /// The other side closed, or the wire was cut.
-    pub(crate) fn closed(&mut self, wire: usize, way: Way) {
+    pub(crate) fn closed(&mut self, wire: usize, way: Direction) {
         self.trace.note(self.now, "closed", wire as u64, way as u64);
         if self.wires[wire].dialler.is_some() {
             return self.link_closed(wire, way);
@@ -91,7 +91,7 @@ impl World {
         let (now, Wire { peer, broker, conn, .. }) = (self.now, &self.wires[wire]);
         let (peer, broker, conn) = (*peer, *broker, *conn);
         match way {
-            Way::ToBroker => {
+            Direction::ToBroker => {
                 self.broker_reads(wire);
                 let shown = self.clock_of(broker);
                 // A broker that was restarted since may use the same name for another connection.
@@ -108,7 +108,7 @@ impl World {
                 }
                 self.pump_broker(broker);
             }
-            Way::ToPeer => {
+            Direction::ToPeer => {
                 self.peer_reads(wire);
                 let life = self.peers[peer].life;
                 if self.peers[peer].wire == Some(wire) {
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// One end closes: the other learns of it after everything that was written before.
-    pub(crate) fn close(&mut self, wire: usize, way: Way) {
+    pub(crate) fn close(&mut self, wire: usize, way: Direction) {
         let at = Mono::from_micros(self.now.as_micros() + 90_000);
         self.at(at, Happening::Closed { wire, way });
     }
@@ -147,7 +147,7 @@ impl World {
             self.wires[wire].hold_up(now);
             return;
         }
-        let bytes = self.wires[wire].read(Way::ToBroker);
+        let bytes = self.wires[wire].read(Direction::ToBroker);
         if !bytes.is_empty() {
             self.oracle.fences.broker_reads(wire, &bytes);
             // A subscriber is judged only if no frame of a part is left unread because of another: so few are never too many.
@@ -184,17 +184,17 @@ impl World {
         match (&mut peer.core, &mut peer.actor) {
             (None, Actor::Zmq(_)) => self.zmq_reads(index, wire),
             (Some(core), actor) => {
-                let bytes = self.wires[wire].read(Way::ToPeer);
+                let bytes = self.wires[wire].read(Direction::ToPeer);
                 if let Actor::Client(client) = actor {
                     client.overhear(index, &bytes, &self.oracle);
                 }
                 self.oracle.topics.peer_reads(wire, &bytes);
                 core.handle_bytes(now, &bytes);
             }
-            (None, Actor::JobWorker(job_worker)) => job_worker.hear(now, &self.wires[wire].read(Way::ToPeer)),
-            (None, Actor::Liar(liar)) => liar.hear(&self.wires[wire].read(Way::ToPeer), &mut self.rng),
-            (None, Actor::Rogue(rogue)) if rogue.mischief != Mischief::Deaf => {
-                let bytes = self.wires[wire].read(Way::ToPeer);
+            (None, Actor::JobWorker(job_worker)) => job_worker.hear(now, &self.wires[wire].read(Direction::ToPeer)),
+            (None, Actor::Liar(liar)) => liar.hear(&self.wires[wire].read(Direction::ToPeer), &mut self.rng),
+            (None, Actor::Rogue(rogue)) if rogue.misbehaviour != Misbehaviour::Deaf => {
+                let bytes = self.wires[wire].read(Direction::ToPeer);
                 let life = self.wires[wire].life;
                 rogue.hear(&bytes, life, &mut self.oracle, &mut self.rng);
             }
@@ -239,7 +239,7 @@ impl World {
         self.zmq_wakes(index);
         let peer = &mut self.peers[index];
         match peer.wire {
-            Some(wire) if self.wires[wire].has_unread(Way::ToPeer) => self.peer_reads(wire),
+            Some(wire) if self.wires[wire].has_unread(Direction::ToPeer) => self.peer_reads(wire),
             _ => self.pump_peer(index),
         }
     }
@@ -266,8 +266,8 @@ impl World {
         if let Some(connections) = &mut broker.connections {
             for (conn, wire) in &broker.wires {
                 let inward = match self.wires[*wire].dialler {
-                    Some(dialler) if dialler.conn == *conn && dialler.broker == index => Way::ToPeer,
-                    _ => Way::ToBroker,
+                    Some(dialler) if dialler.conn == *conn && dialler.broker == index => Direction::ToPeer,
+                    _ => Direction::ToBroker,
                 };
                 // Of one with a ZeroMQ socket too much may have no outcome yet; in the calm all of it has.
                 let may_wait = self.peers.get(self.wires[*wire].peer).is_some_and(|peer| peer.is_zmq());
@@ -376,10 +376,10 @@ impl World {
             && !peer.out.is_empty()
         {
             let out = std::mem::take(&mut peer.out);
-            let (taken, pieces) = self.wires[wire].write(now, Way::ToBroker, &out, &mut self.rng);
+            let (taken, pieces) = self.wires[wire].write(now, Direction::ToBroker, &out, &mut self.rng);
             self.peers[index].out = out[taken..].to_vec();
             for (at, piece) in pieces {
-                self.at(at, Happening::Arrive { wire, way: Way::ToBroker, piece });
+                self.at(at, Happening::Arrive { wire, way: Direction::ToBroker, piece });
             }
         }
     }
@@ -457,7 +457,7 @@ impl World {
     }
 
     /// Writes what the window takes, of so many bytes at most; returns the wire if its bytes may be read again now, and which.
-    fn write_to(&mut self, index: usize, conn: ConnId, most: usize) -> Option<(usize, Way)> {
+    fn write_to(&mut self, index: usize, conn: ConnId, most: usize) -> Option<(usize, Direction)> {
         let (now, shown) = (self.now, self.clock_of(index));
         let wire = *self.brokers[index].wires.get(&conn)?;
         let way = self.way_out(index, conn, wire);

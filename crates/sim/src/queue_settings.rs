@@ -1,4 +1,4 @@
-//! After the calm an operator looks after a broker with a store: a queue is emptied, and dead letters are put back.
+//! An operator after the calm: a queue is purged, and dead letters are retried.
 
 use turno_client::core::{Ask, Ticket};
 use turno_proto::model::admin::AdminCall;
@@ -6,7 +6,7 @@ use turno_proto::model::{DedupId, MessageId, Payload, QueueName};
 
 use crate::client::Client;
 use crate::later::LATER;
-use crate::letters::Truth;
+use crate::letters::StoreContents;
 use crate::world::{Actor, World};
 
 /// Tickets of what is sent to be removed.
@@ -23,7 +23,7 @@ const ALL: u32 = 1_000;
 impl World {
     /// I1 and I3: what is purged is gone from the disk, too, and what is put back is done.
     pub(crate) fn look_after_queues(&mut self) {
-        let is_kept = |at: &usize| self.brokers[*at].shelf.is_some();
+        let is_kept = |at: &usize| self.brokers[*at].disks.is_some();
         let kept: Vec<usize> = (0..self.brokers.len()).filter(is_kept).collect();
         if kept.is_empty() || !self.links.is_empty() {
             return;
@@ -33,9 +33,9 @@ impl World {
         self.put_letters_back(broker);
     }
 
-    fn truth_of(&self, broker: usize) -> Truth {
-        let shelf = self.brokers[broker].shelf.as_ref().expect("it has a store");
-        shelf.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"))
+    fn truth_of(&self, broker: usize) -> StoreContents {
+        let disks = self.brokers[broker].disks.as_ref().expect("it has a store");
+        disks.truth().unwrap_or_else(|why| panic!("I1: the store cannot be opened: {why}"))
     }
 
     fn empty_a_queue(&mut self, broker: usize) {
@@ -72,7 +72,7 @@ impl World {
     }
 
     fn put_letters_back(&mut self, broker: usize) {
-        let Truth { run, dead, .. } = self.truth_of(broker);
+        let StoreContents { run, dead, .. } = self.truth_of(broker);
         self.oracle.letters.put_back(run);
         let undone = |world: &Self| {
             let is_done = |serial: u64| world.oracle.letters.is_done(MessageId::new(run, serial, u32::MAX));

@@ -1,4 +1,4 @@
-//! The one source of chance: a small generator, the same on every machine for the same seed.
+//! The random generator, the same on every machine for the same seed.
 
 /// The generator of the simulated disks, with the questions that worlds ask.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ use turno_proto::native::{Connect, Deliver, Frame, Raw, Register, VERSION, encod
 
 use crate::body;
 use crate::frames::arrive;
-use crate::ghost::Ghost;
 use crate::oracle::{Oracle, SeenDelivery};
 use crate::rng::Rng;
+use crate::stale_holder::StaleHolder;
 
 /// Answers that nobody may get.
 const TWICE: Raw<'_> = Raw { headers: false, bytes: b"twice" };
@@ -18,7 +18,7 @@ const FORGED: Raw<'_> = Raw { headers: false, bytes: b"forged" };
 
 /// The misbehaviour of a rogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mischief {
+pub(crate) enum Misbehaviour {
     /// Takes work, answers it rightly, then again, and for others.
     Liar,
     /// Sends bytes that are no frames.
@@ -33,49 +33,50 @@ pub(crate) enum Mischief {
 
 #[derive(Debug)]
 pub(crate) struct Rogue {
-    pub(crate) mischief: Mischief,
+    pub(crate) misbehaviour: Misbehaviour,
     queue: usize,
     /// Its true deliveries on this connection: settling those would be no lie.
     own: BTreeSet<Delivery>,
     /// Says nothing more on this connection.
     mute: bool,
-    ghost: Ghost,
+    stale_holder: StaleHolder,
     inbox: Vec<u8>,
     pub(crate) out: Vec<u8>,
 }
 
 impl Rogue {
     pub(crate) fn new(rng: &mut Rng, queues: usize) -> Self {
-        let mischief =
-            [Mischief::Liar, Mischief::Liar, Mischief::Babbler, Mischief::Deaf, Mischief::Silent][rng.index(5)];
+        let misbehaviour =
+            [Misbehaviour::Liar, Misbehaviour::Liar, Misbehaviour::Babbler, Misbehaviour::Deaf, Misbehaviour::Silent]
+                [rng.index(5)];
         Self {
-            mischief,
+            misbehaviour,
             queue: rng.index(queues),
             own: BTreeSet::new(),
             mute: false,
-            ghost: Ghost::default(),
+            stale_holder: StaleHolder::default(),
             inbox: Vec::new(),
             out: Vec::new(),
         }
     }
 
-    pub(crate) fn ghost(queue: usize) -> Self {
-        let (own, ghost, inbox, out) = (BTreeSet::new(), Ghost::default(), Vec::new(), Vec::new());
-        Self { mischief: Mischief::Ghost, queue, own, mute: false, ghost, inbox, out }
+    pub(crate) fn stale_holder(queue: usize) -> Self {
+        let (own, stale_holder, inbox, out) = (BTreeSet::new(), StaleHolder::default(), Vec::new(), Vec::new());
+        Self { misbehaviour: Misbehaviour::Ghost, queue, own, mute: false, stale_holder, inbox, out }
     }
 
     pub(crate) fn is_ghost(&self) -> bool {
-        self.mischief == Mischief::Ghost
+        self.misbehaviour == Misbehaviour::Ghost
     }
 
     /// A ghost that holds nothing takes nothing any more. True if it is one.
     pub(crate) const fn will_not_come(&mut self) -> bool {
-        self.ghost.will_not_come()
+        self.stale_holder.will_not_come()
     }
 
     /// Acts as a ghost from time to time.
     pub(crate) fn show_life(&mut self, stormy: bool, rng: &mut Rng) {
-        self.ghost.show_life(stormy, rng, &mut self.out);
+        self.stale_holder.show_life(stormy, rng, &mut self.out);
     }
 
     /// The connection stands: the greeting, and everything a worker says, without waiting for answers.
@@ -84,9 +85,9 @@ impl Rogue {
         self.out.clear();
         self.own.clear();
         self.mute = false;
-        match self.mischief {
-            Mischief::Silent => return,
-            Mischief::Ghost => return self.ghost.connected(queue_name, rng, &mut self.out),
+        match self.misbehaviour {
+            Misbehaviour::Silent => return,
+            Misbehaviour::Ghost => return self.stale_holder.connected(queue_name, rng, &mut self.out),
             _ => {}
         }
         let connect = Connect { version: VERSION, name: "rogue".into(), program: String::new(), heartbeat_ms: 1_000 };
@@ -97,7 +98,7 @@ impl Rogue {
         ] {
             encode(&frame, &mut self.out);
         }
-        if self.mischief == Mischief::Babbler {
+        if self.misbehaviour == Misbehaviour::Babbler {
             self.out.extend((0..rng.range(1, 200)).map(|_| (rng.next() % 256) as u8));
             return;
         }
@@ -111,8 +112,8 @@ impl Rogue {
 
     /// Reads what came and answers in its own way.
     pub(crate) fn hear(&mut self, bytes: &[u8], life: u64, oracle: &mut Oracle, rng: &mut Rng) {
-        if self.mischief == Mischief::Ghost {
-            return self.ghost.hear(bytes, (self.queue, life), oracle, rng, &mut self.out);
+        if self.misbehaviour == Misbehaviour::Ghost {
+            return self.stale_holder.hear(bytes, (self.queue, life), oracle, rng, &mut self.out);
         }
         let Self { inbox, own, out, queue, .. } = self;
         arrive(inbox, bytes, |frame| {

@@ -1,4 +1,4 @@
-//! Events, judged by the frames between brokers and those who listen.
+//! Events, judged by the frames between brokers and subscribers.
 //!
 //! A broker reads one frame after the other: with each PUBLISH it is known who must get it, after what. So it is known of
 //! every EVENT whether it is the next, and of every EVENTS_DROPPED how many it stands for (S3.33, S3.36). Subscribers that
@@ -23,7 +23,7 @@ pub(crate) enum TopicOutput {
 
 /// One connection, as far as it is listened to.
 #[derive(Debug, Default)]
-struct TopicEar {
+struct TopicObserver {
     broker: usize,
     /// The beginning of a frame that the broker has not read as a whole.
     read: Vec<u8>,
@@ -49,7 +49,7 @@ pub(crate) struct Topics {
     published: BTreeMap<u64, Topic>,
     /// Events that a broker has read, with that broker.
     read: BTreeMap<u64, usize>,
-    ears: BTreeMap<usize, TopicEar>,
+    ears: BTreeMap<usize, TopicObserver>,
     /// By broker.
     listeners: BTreeMap<usize, Listeners<usize>>,
     /// The events that brokers have delivered.
@@ -78,12 +78,12 @@ impl Topics {
 
     /// A connection of one who listens.
     pub(crate) fn listen(&mut self, wire: usize, broker: usize) {
-        self.ears.insert(wire, TopicEar { broker, ..TopicEar::default() });
+        self.ears.insert(wire, TopicObserver { broker, ..TopicObserver::default() });
     }
 
     /// The same of a ZeroMQ peer.
     pub(crate) fn listen_silently(&mut self, wire: usize, broker: usize) {
-        self.ears.insert(wire, TopicEar { broker, silent: true, ..TopicEar::default() });
+        self.ears.insert(wire, TopicObserver { broker, silent: true, ..TopicObserver::default() });
     }
 
     /// A broker reads that a ZeroMQ peer wants something.
@@ -216,7 +216,7 @@ impl Topics {
     }
 }
 
-impl TopicEar {
+impl TopicObserver {
     fn hang_up(&mut self) {
         self.over = true;
         self.expected.clear();

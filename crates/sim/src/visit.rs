@@ -1,6 +1,5 @@
-//! At the end two more come, speak frames by hand and do in a certain order what clients with a core rarely do: they point a
-//! handle at the same queue twice, register again after CLOSING, line up for a queue, change their mind about a filter.
-//! When they are gone, nothing of them is left.
+//! Two visitors at the end, which send frames by hand that clients with a core rarely send. When they are gone, nothing
+//! of them is left.
 
 use turno_broker::connections::{ListenerKind, Turn};
 use turno_proto::model::{Broadcast, Closing, ClosingReason, ConnId, Cost, Delivery, Outgoing, Slots};

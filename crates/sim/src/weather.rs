@@ -1,10 +1,10 @@
-//! Bad weather: cuts, holes, crashes, pauses, restarts.
+//! Faults: cuts, holes, crashes, pauses, restarts.
 
 use turno_engine::Input;
 use turno_proto::model::Mono;
 use turno_proto::model::admin::AdminCall;
 
-use crate::net::Way;
+use crate::net::Direction;
 use crate::world::{Actor, Happening, World};
 
 impl World {
@@ -40,8 +40,8 @@ impl World {
         if let Some(wire) = self.some_wire() {
             self.trace.note(self.now, "cut", wire as u64, 0);
             self.wires[wire].cut = true;
-            self.close(wire, Way::ToBroker);
-            self.close(wire, Way::ToPeer);
+            self.close(wire, Direction::ToBroker);
+            self.close(wire, Direction::ToPeer);
         }
     }
 
@@ -51,10 +51,10 @@ impl World {
             let ways = self.rng.range(1, 4);
             self.trace.note(self.now, "hole", wire as u64, ways);
             if ways & 1 != 0 {
-                self.wires[wire].open_hole(Way::ToBroker);
+                self.wires[wire].open_hole(Direction::ToBroker);
             }
             if ways & 2 != 0 {
-                self.wires[wire].open_hole(Way::ToPeer);
+                self.wires[wire].open_hole(Direction::ToPeer);
             }
             self.hole_shows(wire);
         }
@@ -90,11 +90,11 @@ impl World {
         }
         if let Some(wire) = self.peers[index].wire.take() {
             if quietly {
-                self.wires[wire].open_hole(Way::ToPeer);
-                self.wires[wire].open_hole(Way::ToBroker);
+                self.wires[wire].open_hole(Direction::ToPeer);
+                self.wires[wire].open_hole(Direction::ToBroker);
                 self.hole_shows(wire);
             } else {
-                self.close(wire, Way::ToBroker);
+                self.close(wire, Direction::ToBroker);
             }
         }
         self.drop_draining(index, quietly);
@@ -137,10 +137,10 @@ impl World {
     /// Something is about to go wrong with a broker's store; after a while nothing is.
     fn harm_a_disk(&mut self) {
         let (now, index) = (self.now, self.rng.index(self.brokers.len()));
-        let Some(shelf) = &mut self.brokers[index].shelf else { return };
-        let kind = shelf.fail_soon(&mut self.rng);
+        let Some(disks) = &mut self.brokers[index].disks else { return };
+        let kind = disks.fail_soon(&mut self.rng);
         self.trace.note(now, "harm", index as u64, kind);
-        if shelf.archive.fail_soon() && self.is_foreman(index) {
+        if disks.archive.fail_soon() && self.is_foreman(index) {
             self.oracle.tasks.outputs.write_fails();
         }
         let until = now.plus_millis(self.rng.range(200, 3_000));
@@ -148,8 +148,8 @@ impl World {
     }
 
     pub(crate) fn disk_heals(&mut self, index: usize) {
-        if let Some(shelf) = &mut self.brokers[index].shelf {
-            shelf.heal();
+        if let Some(disks) = &mut self.brokers[index].disks {
+            disks.heal();
         }
     }
 

@@ -1,4 +1,4 @@
-//! A worker in the simulation: takes what it is given, and answers well, badly, late or never.
+//! A simulated worker: it settles deliveries well, badly, late or never.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::rng::Rng;
 
 /// A worker's plan for a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum WorkPlan {
     Answer,
     /// First a few pieces and a report of progress.
     Stream,
@@ -27,7 +27,7 @@ struct Job {
     id: MessageId,
     number: u64,
     cost: u32,
-    manner: Manner,
+    manner: WorkPlan,
     wants_reply: bool,
     /// The token of a queue that is its own.
     token: Option<u64>,
@@ -93,11 +93,11 @@ impl Worker {
         }
         assert!(handed.deadline_ms != Some(0), "I4: handed out after its deadline");
         let manner = match rng.range(0, if self.good { 6 } else { 12 }) {
-            0 => Manner::Stream,
-            6 => Manner::Fail { permanent: false },
-            7 => Manner::Fail { permanent: rng.once_in(2) },
-            8 if rng.once_in(3) => Manner::Never,
-            _ => Manner::Answer,
+            0 => WorkPlan::Stream,
+            6 => WorkPlan::Fail { permanent: false },
+            7 => WorkPlan::Fail { permanent: rng.once_in(2) },
+            8 if rng.once_in(3) => WorkPlan::Never,
+            _ => WorkPlan::Answer,
         };
         let (number, cost) = (number.unwrap_or(0), u32::from(handed.cost.slots()));
         let job =
@@ -109,7 +109,7 @@ impl Worker {
         let held: u32 = self.jobs.values().map(|job| job.cost).sum();
         assert!(held <= self.slots || self.overdue, "I9: {held} of {} slots in use", self.slots);
         match manner {
-            Manner::Never => {
+            WorkPlan::Never => {
                 self.overdue = true;
                 None
             }
@@ -122,8 +122,8 @@ impl Worker {
     pub(crate) fn finish(&mut self, core: &mut Core, held: Held, oracle: &mut Oracle) {
         let Some(job) = self.jobs.remove(&held) else { return };
         let settlement = match job.manner {
-            Manner::Fail { permanent } => Settlement::Fail { permanent, payload: Payload::body("no") },
-            Manner::Stream if job.wants_reply => {
+            WorkPlan::Fail { permanent } => Settlement::Fail { permanent, payload: Payload::body("no") },
+            WorkPlan::Stream if job.wants_reply => {
                 let piece = body::payload(job.number);
                 core.piece(held, &piece);
                 core.progress(held, &piece);
@@ -199,10 +199,10 @@ impl Worker {
         self.good = true;
         self.is_fragile = false;
         let hung: Vec<Held> =
-            self.jobs.iter().filter(|(_, job)| job.manner == Manner::Never).map(|(held, _)| *held).collect();
+            self.jobs.iter().filter(|(_, job)| job.manner == WorkPlan::Never).map(|(held, _)| *held).collect();
         for held in &hung {
             if let Some(job) = self.jobs.get_mut(held) {
-                job.manner = Manner::Answer;
+                job.manner = WorkPlan::Answer;
             }
         }
         hung

@@ -1,4 +1,4 @@
-//! The world: one clock, one list of what will happen, and everyone who lives in it.
+//! The world: one clock, one list of future events, and all peers and brokers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,22 +9,22 @@ use turno_client::core::{Core, Held, Registration, Settings};
 use turno_proto::foreman::WireTaskId;
 use turno_proto::model::{ConnId, Mono, QueueName, Slots};
 
-use crate::boss::Boss;
 use crate::client::Client;
 use crate::clocks::Clock;
-use crate::disk::Shelf;
+use crate::disk::BrokerDisks;
 use crate::draining::DrainingConnection;
-use crate::exclusive::Singles;
+use crate::exclusive::ExclusiveState;
 use crate::farm::Farm;
 use crate::habits::Habits;
 use crate::job_workers::JobWorker;
 use crate::liar::Liar;
 use crate::links::Links;
 use crate::listener::Listener;
-use crate::net::{Way, Wire};
+use crate::net::{Direction, Wire};
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::rogue::Rogue;
+use crate::submitter::Submitter;
 use crate::trace::Trace;
 use crate::worker::{FRAGILE_SLOTS, Worker};
 use crate::zmq::{Zmq, ZmqPeer};
@@ -34,12 +34,12 @@ use crate::zmq::{Zmq, ZmqPeer};
 pub(crate) enum Happening {
     Arrive {
         wire: usize,
-        way: Way,
+        way: Direction,
         piece: Vec<u8>,
     },
     Closed {
         wire: usize,
-        way: Way,
+        way: Direction,
     },
     Dialled {
         peer: usize,
@@ -134,7 +134,7 @@ pub(crate) enum Actor {
     /// A job worker that lies.
     Liar(Box<Liar>),
     /// Submits jobs.
-    Boss(Box<Boss>),
+    Boss(Box<Submitter>),
     /// Publishes and listens.
     Listener(Box<Listener>),
     /// Has a ZeroMQ socket.
@@ -169,7 +169,7 @@ pub(crate) struct Broker {
     /// Its clock since its start.
     pub(crate) clock: Clock,
     /// Its store; `None` if nothing outlives it.
-    pub(crate) shelf: Option<Shelf>,
+    pub(crate) disks: Option<BrokerDisks>,
     pub(crate) wires: BTreeMap<ConnId, usize>,
     pub(crate) wakes: Option<Mono>,
     /// When a drain under way must be over.
@@ -211,7 +211,7 @@ pub(crate) struct World {
     pub(crate) number: u64,
     pub(crate) oracle: Oracle,
     /// Workers of exclusive queues.
-    pub(crate) singles: Singles,
+    pub(crate) singles: ExclusiveState,
     /// Jobs.
     pub(crate) farm: Farm,
     /// How brokers are set.
@@ -246,7 +246,7 @@ impl World {
             queues,
             number: 0,
             oracle: Oracle::default(),
-            singles: Singles::default(),
+            singles: ExclusiveState::default(),
             farm: Farm::default(),
             habits,
             links: Links::default(),
@@ -259,14 +259,14 @@ impl World {
         let brokers = world.plan_brokers(seed);
         world.plan_zmq(seed, brokers);
         for broker in 0..brokers {
-            let shelf = Shelf::some(&mut world.rng);
+            let disks = BrokerDisks::some(&mut world.rng);
             let wires = BTreeMap::new();
             let clock = Clock::default();
             world.brokers.push(Broker {
                 connections: None,
                 run: 0,
                 clock,
-                shelf,
+                disks,
                 wires,
                 wakes: None,
                 drains_until: None,
@@ -407,7 +407,7 @@ impl World {
                 self.at(now, Happening::Act { peer: index, life });
                 return self.dial(index, life, order[0]);
             }
-            Actor::Boss(boss) => boss.start_over(),
+            Actor::Boss(submitter) => submitter.start_over(),
             Actor::Listener(listener) => listener.start_over(),
             Actor::Client(client) => *client = Client::default(),
             Actor::Worker(worker) => worker.start_over(),

@@ -1,8 +1,8 @@
 //! A few seeds with debug assertions on; `cargo xtask test` runs two thousand optimised ones as well.
 
-use turno_sim::{FailedSeed, How, RING_SEEDS, failed_seeds, run};
+use turno_sim::{FailedSeed, RING_SEEDS, RunOptions, failed_seeds, run};
 
-const SHORT: How = How { steps: 1_000, aloud: false, blind: false };
+const SHORT: RunOptions = RunOptions { steps: 1_000, aloud: false, blind: false };
 
 /// Proves I1, I2, I3, I4, I5, I9, I10, I11, I12, I13, I15 and I21, and S1.35, S2.9, S2.10, S2.11, S2.13, S2.17, S2.18,
 /// S2.30, S2.31 and S2.32 for these seeds: the oracle complains about none of them.
@@ -89,7 +89,7 @@ fn a_seed_is_a_run() {
 fn seeds_that_once_failed() {
     for FailedSeed { seed, why } in failed_seeds() {
         assert!(!why.is_empty(), "seed {seed}: the list says what was wrong");
-        if let Err(violation) = run(seed, How { steps: 2_000, ..SHORT }) {
+        if let Err(violation) = run(seed, RunOptions { steps: 2_000, ..SHORT }) {
             panic!("seed {seed}: {}\n{}", violation.what, violation.last);
         }
     }

@@ -1,4 +1,4 @@
-//! How a store says no. The kinds stay apart because the answers differ: refuse the sender, ask again, or stop.
+//! Errors of the store. The kinds stay apart because the answers differ: refuse the sender, ask again, or stop.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Durable records of bytes: what they mean is not known here.
+//! Durable records of bytes, without knowledge of their meaning.
 //!
 //! A [`Store`] takes [`Batch`]es of operations, all or nothing, one after the other, each under its number. Two kinds of
 //! records: *numbered* ones (messages: many, found by the number the caller gave them) and *keyed* ones (settings,
@@ -24,8 +24,8 @@ mod store;
 pub use batch::{Batch, Op, Ops};
 pub use committer::{Committer, Done, Loaded, Stepper, Ticket, Turn};
 pub use embedded::{
-    Contents, Damage, Embedded, FORMAT, Inspection, Log, OpenError, Recovered, Settings, Spoilt, Wrong, check_record,
-    inspect, inspect_headers, inspect_with,
+    Contents, Damage, DamageKind, DamagedPart, Embedded, FORMAT, Inspection, Log, OpenError, Recovered, Settings,
+    check_record, inspect, inspect_headers, inspect_with,
 };
 pub use error::{CommitError, ReadError, Retry};
 pub use mem::{Mem, MemFault, MemMedium};

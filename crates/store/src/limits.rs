@@ -1,4 +1,4 @@
-//! Every limit of the store, in one place, with what happens when it is hit.
+//! Every limit of the store, with its effect.
 
 /// Bytes of a segment, unless set otherwise. A batch that does not fit goes into the next one.
 pub const SEGMENT_BYTES: u32 = 64 * 1024 * 1024;

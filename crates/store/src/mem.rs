@@ -1,4 +1,4 @@
-//! The store without a disk, for simulations and tests: it keeps every promise of the trait, and breaks down on request.
+//! The store without a disk, for simulations and tests, with the same guarantees and with faults on request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! One record of the log: its bytes, and how to read any bytes as one.
+//! Records of the log: their bytes, and a reader that accepts any bytes.
 //!
 //! A batch in memory is a row of these already, without checksums; so a batch goes to the disk from where it was
 //! encoded. `docs/reference/storage.md` has the layout.

@@ -1,4 +1,4 @@
-//! The `turno` binary: everything it does is in the library.
+//! The `turno` binary, a call of the library.
 
 use std::process::ExitCode;
 

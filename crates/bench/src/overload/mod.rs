@@ -1,6 +1,6 @@
 //! `cargo xtask bench overload`: three times what can be done, and peers that stop reading.
 
-pub(crate) mod crowd;
+pub(crate) mod clients;
 pub(crate) mod figures;
 mod reader;
 mod storm;

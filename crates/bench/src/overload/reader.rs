@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use turno_proto::native::{Frame, Raw, RawOutgoing, encode};
 
-use super::crowd::Crowd;
+use super::clients::ClientGroup;
 use super::figures::ReaderResult;
 use super::workers::QueueWorkers;
 use crate::link::{Link, Scratch, queue_name};
@@ -54,7 +54,7 @@ pub(super) fn run(count: usize) -> Result<Vec<ReaderResult>> {
 
 /// The others' rate with the stuck one, divided by that without: of pairs measured one after the other.
 async fn compare(address: SocketAddr, stuck: Stuck) -> Result<Spread> {
-    let crowd = Crowd::gather(address, DEADLINE_MS).await?;
+    let crowd = ClientGroup::gather(address, DEADLINE_MS).await?;
     crowd.keep_asking(UNANSWERED);
     crowd.watch(0.5).await?;
     let mut ratios = Vec::new();

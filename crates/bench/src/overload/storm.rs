@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::crowd::{Crowd, Stretch};
+use super::clients::{ClientGroup, Interval};
 use super::figures::{MIB, StormResult};
 use super::workers::QueueWorkers;
 use crate::process;
@@ -67,7 +67,7 @@ impl Storm {
 
     async fn rage(&self, server: &Server, seconds: f64) -> Result<StormResult> {
         let pids = server.pids();
-        let crowd = Crowd::gather(server.address, self.deadline_ms).await?;
+        let crowd = ClientGroup::gather(server.address, self.deadline_ms).await?;
         crowd.keep_asking(PEAK_UNANSWERED);
         crowd.watch(0.5).await?;
         let cpu_before = process::cpu_seconds(&pids);
@@ -152,13 +152,13 @@ fn report(storm: &StormResult) {
 }
 
 /// The CPU time of a request without a reply, if replies cost as much as at the peak.
-fn refusal_us(storm: &Stretch, cpu_seconds: f64, reply_us: f64) -> Option<f64> {
+fn refusal_us(storm: &Interval, cpu_seconds: f64, reply_us: f64) -> Option<f64> {
     let refused: u64 = storm.refusals.values().sum();
     (refused > 0).then(|| (cpu_seconds * 1e6 - storm.replies as f64 * reply_us) / refused as f64)
 }
 
 /// Seconds from now until requests at a normal rate take no longer than before.
-async fn recovery(crowd: &Crowd, rate: f64, normal_us: f64) -> Result<Option<f64>> {
+async fn recovery(crowd: &ClientGroup, rate: f64, normal_us: f64) -> Result<Option<f64>> {
     let begun = Instant::now();
     let mut good = 0;
     while begun.elapsed().as_secs_f64() < RECOVERY_PATIENCE_SECONDS {
@@ -173,7 +173,7 @@ async fn recovery(crowd: &Crowd, rate: f64, normal_us: f64) -> Result<Option<f64
 }
 
 /// Short windows see few requests, so that their p99 is rougher than that of the long one before the storm.
-fn is_normal(window: &Stretch, normal_us: f64) -> bool {
+fn is_normal(window: &Interval, normal_us: f64) -> bool {
     const ROUGHNESS_US: f64 = 10_000.0;
     window.replies > 0
         && window.refusals.is_empty()
@@ -187,17 +187,17 @@ mod tests {
     #[test]
     fn what_replies_do_not_cost_refusals_do() {
         let refusals = [("over_memory".to_owned(), 150), ("timed_out".to_owned(), 50)].into();
-        let storm = Stretch { replies: 100, refusals, ..Stretch::default() };
+        let storm = Interval { replies: 100, refusals, ..Interval::default() };
         assert!((refusal_us(&storm, 0.000_3, 1.0).unwrap() - 1.0).abs() < 1e-9);
-        assert_eq!(refusal_us(&Stretch::default(), 0.000_3, 1.0), None);
+        assert_eq!(refusal_us(&Interval::default(), 0.000_3, 1.0), None);
     }
 
     #[test]
     fn a_refusal_is_not_normal_however_quick() {
-        let good = Stretch { seconds: 0.1, replies: 10, micros: vec![7_000], ..Stretch::default() };
+        let good = Interval { seconds: 0.1, replies: 10, micros: vec![7_000], ..Interval::default() };
         assert!(is_normal(&good, 6_000.0));
-        assert!(!is_normal(&Stretch { micros: vec![70_000], ..good.clone() }, 6_000.0));
-        assert!(!is_normal(&Stretch { refusals: [("over_memory".to_owned(), 1)].into(), ..good.clone() }, 6_000.0));
-        assert!(!is_normal(&Stretch { replies: 0, ..good }, 6_000.0));
+        assert!(!is_normal(&Interval { micros: vec![70_000], ..good.clone() }, 6_000.0));
+        assert!(!is_normal(&Interval { refusals: [("over_memory".to_owned(), 1)].into(), ..good.clone() }, 6_000.0));
+        assert!(!is_normal(&Interval { replies: 0, ..good }, 6_000.0));
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::Launch;
-use crate::talk::{Role, Seat, Seen, Talk, address, addressed, decimal, text_line};
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocol, address, addressed, decimal, text_line};
 
 /// Seconds a job may be held.
 const HOLD_SECONDS: u32 = 600;
@@ -23,7 +23,7 @@ pub(super) fn commands(launch: &Launch) -> Vec<Command> {
 }
 
 pub(crate) struct Beanstalkd {
-    seat: Seat,
+    seat: ConnectionEnd,
     /// Answers of the opening that are still to come.
     awaited: usize,
     is_open: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Beanstalkd {
 }
 
 impl Beanstalkd {
-    pub(crate) const fn new(seat: Seat) -> Self {
+    pub(crate) const fn new(seat: ConnectionEnd) -> Self {
         Self { seat, awaited: 0, is_open: false, reserving: 0, appetite: 1, held: 0, tags: VecDeque::new() }
     }
 
@@ -91,7 +91,7 @@ impl Beanstalkd {
     }
 }
 
-impl Talk for Beanstalkd {
+impl SystemProtocol for Beanstalkd {
     fn open(&mut self, out: &mut Vec<u8>, _seen: &mut Vec<Seen>) {
         out.extend_from_slice(b"use bench\r\n");
         self.awaited = 1;
@@ -162,7 +162,7 @@ fn put(out: &mut Vec<u8>, parts: &[&[u8]]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::{feed, seat};
+    use crate::protocol::tests::{feed, seat};
 
     fn open(role: Role) -> Beanstalkd {
         Beanstalkd { is_open: true, reserving: 1, tags: VecDeque::from([5, 6]), ..Beanstalkd::new(seat(role)) }

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::Launch;
-use crate::talk::{Role, Seat, Seen, Talk, address, addressed};
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocol, address, addressed};
 
 const CAN_DO: u32 = 1;
 const PRE_SLEEP: u32 = 4;
@@ -34,7 +34,7 @@ pub(super) fn commands(launch: &Launch) -> Vec<Command> {
 }
 
 pub(crate) struct Gearman {
-    seat: Seat,
+    seat: ConnectionEnd,
     is_open: bool,
     is_asleep: bool,
     /// Jobs asked for that are not answered yet.
@@ -47,7 +47,7 @@ pub(crate) struct Gearman {
 }
 
 impl Gearman {
-    pub(crate) const fn new(seat: Seat) -> Self {
+    pub(crate) const fn new(seat: ConnectionEnd) -> Self {
         Self { seat, is_open: false, is_asleep: false, grabbing: 0, appetite: 1, held: 0, tags: VecDeque::new() }
     }
 
@@ -93,7 +93,7 @@ impl Gearman {
     }
 }
 
-impl Talk for Gearman {
+impl SystemProtocol for Gearman {
     fn open(&mut self, out: &mut Vec<u8>, _seen: &mut Vec<Seen>) {
         if self.takes_work() {
             packet(out, CAN_DO, &[b"bench"]);
@@ -172,7 +172,7 @@ fn parts<const N: usize>(data: &[u8]) -> Result<[&[u8]; N]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::{feed, seat};
+    use crate::protocol::tests::{feed, seat};
 
     fn came(packets: &[(u32, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();

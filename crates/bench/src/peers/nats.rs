@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::Launch;
-use crate::talk::{Role, Seat, Seen, Talk, decimal, text_line};
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocol, decimal, text_line};
 
 /// How long JetStream waits for an ack before it delivers again.
 pub(crate) const ACK_WAIT_MS: u64 = 1_000;
@@ -25,13 +25,13 @@ pub(super) fn commands(launch: &Launch) -> Vec<Command> {
 }
 
 pub(crate) struct Nats {
-    seat: Seat,
+    seat: ConnectionEnd,
     /// The inbox for answers to this end, with its last dot.
     inbox: String,
 }
 
 impl Nats {
-    pub(crate) fn new(seat: Seat) -> Self {
+    pub(crate) fn new(seat: ConnectionEnd) -> Self {
         Self { seat, inbox: format!("_INBOX.{:?}{}.", seat.role, seat.number) }
     }
 
@@ -73,7 +73,7 @@ impl Nats {
     }
 }
 
-impl Talk for Nats {
+impl SystemProtocol for Nats {
     fn open(&mut self, out: &mut Vec<u8>, _seen: &mut Vec<Seen>) {
         let options = r#"{"verbose":false,"pedantic":false,"headers":true,"lang":"rust","version":"0"}"#;
         let _ = write!(out, "CONNECT {options}\r\n");
@@ -186,7 +186,7 @@ fn find(bytes: &[u8], what: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::{feed, seat};
+    use crate::protocol::tests::{feed, seat};
 
     #[test]
     fn a_worker_answers_where_it_is_told_to() {

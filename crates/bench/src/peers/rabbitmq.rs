@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::amqp::Properties;
 use super::{Launch, amqp};
-use crate::talk::{Role, Seat, Seen, Talk, decimal};
+use crate::protocol::{ConnectionEnd, Role, Seen, SystemProtocol, decimal};
 
 const QUEUE: &str = "bench";
 const REPLY_TO: &str = "amq.rabbitmq.reply-to";
@@ -37,7 +37,7 @@ pub(super) fn commands(launch: &Launch) -> Vec<Command> {
 }
 
 pub(crate) struct RabbitMq {
-    seat: Seat,
+    seat: ConnectionEnd,
     delivery: Delivery,
     /// The last delivery that is not acked yet.
     ack_up_to: Option<u64>,
@@ -56,7 +56,7 @@ struct Delivery {
 }
 
 impl RabbitMq {
-    pub(crate) fn new(seat: Seat) -> Self {
+    pub(crate) fn new(seat: ConnectionEnd) -> Self {
         Self { seat, delivery: Delivery::default(), ack_up_to: None, published: 0, unconfirmed: VecDeque::new() }
     }
 
@@ -146,7 +146,7 @@ impl RabbitMq {
     }
 }
 
-impl Talk for RabbitMq {
+impl SystemProtocol for RabbitMq {
     fn open(&mut self, out: &mut Vec<u8>, _seen: &mut Vec<Seen>) {
         out.extend_from_slice(amqp::PROTOCOL);
     }
@@ -191,7 +191,7 @@ impl Talk for RabbitMq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::{feed, seat};
+    use crate::protocol::tests::{feed, seat};
 
     /// A delivery as the server writes it.
     fn delivered(number: u64, correlation_id: &[u8], reply_to: &[u8], body: &[u8]) -> Vec<u8> {

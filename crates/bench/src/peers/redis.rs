@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use super::Launch;
-use crate::talk::{ADDRESS_LEN, Role, Seat, Seen, Talk, address, addressed, decimal, text_line};
+use crate::protocol::{ADDRESS_LEN, ConnectionEnd, Role, Seen, SystemProtocol, address, addressed, decimal, text_line};
 
 /// Replies a client takes with one pop: all that there can be.
 const REPLIES_MAX: u32 = 1_000;
@@ -27,7 +27,7 @@ pub(super) fn commands(launch: &Launch) -> Vec<Command> {
 }
 
 pub(crate) struct Redis {
-    seat: Seat,
+    seat: ConnectionEnd,
     is_open: bool,
     /// A blocking read is under way.
     is_waiting: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    pub(crate) const fn new(seat: Seat) -> Self {
+    pub(crate) const fn new(seat: ConnectionEnd) -> Self {
         Self { seat, is_open: false, is_waiting: false, tags: VecDeque::new(), ids: Vec::new(), id_count: 0 }
     }
 
@@ -96,7 +96,7 @@ impl Redis {
     }
 }
 
-impl Talk for Redis {
+impl SystemProtocol for Redis {
     fn open(&mut self, out: &mut Vec<u8>, _seen: &mut Vec<Seen>) {
         if matches!(self.seat.role, Role::Producer | Role::Consumer | Role::Holder) {
             say(out, &[b"XGROUP", b"CREATE", b"jobs", b"workers", b"0", b"MKSTREAM"]);
@@ -212,7 +212,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Value<'_>, usize)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::tests::{feed, seat};
+    use crate::protocol::tests::{feed, seat};
 
     fn open(role: Role) -> Redis {
         Redis { is_open: true, is_waiting: true, ..Redis::new(seat(role)) }

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::Launch;
-use crate::talk::{Role, Seat, Seen};
+use crate::protocol::{ConnectionEnd, Role, Seen};
 use crate::zmtp::{BROKER_SECRET, Dialect, ZmtpWire, head, read_head};
 
 const BROKER: &str = include_str!("zmq_broker.c");
@@ -53,13 +53,13 @@ pub(crate) fn curve() -> (&'static str, String) {
 pub(crate) struct Letters;
 
 impl Dialect for Letters {
-    fn begin(&mut self, seat: Seat, wire: &mut ZmtpWire, out: &mut Vec<u8>) {
+    fn begin(&mut self, seat: ConnectionEnd, wire: &mut ZmtpWire, out: &mut Vec<u8>) {
         if matches!(seat.role, Role::Worker | Role::Consumer) {
             wire.say(&[&head(b'W', seat.slots)], out);
         }
     }
 
-    fn put(&mut self, seat: Seat, tag: u32, body: &[u8], wire: &mut ZmtpWire, out: &mut Vec<u8>) {
+    fn put(&mut self, seat: ConnectionEnd, tag: u32, body: &[u8], wire: &mut ZmtpWire, out: &mut Vec<u8>) {
         let letter = if seat.role == Role::Producer { b'S' } else { b'Q' };
         wire.say(&[&head(letter, tag), body], out);
     }
@@ -84,13 +84,13 @@ impl Dialect for Letters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::talk::Talk as _;
-    use crate::talk::tests::seat;
+    use crate::protocol::SystemProtocol as _;
+    use crate::protocol::tests::seat;
     use crate::zmtp::tests::{plain, sealed};
-    use crate::zmtp::{Mechanism, ZmtpTalk};
+    use crate::zmtp::{Mechanism, ZmtpProtocol};
 
-    fn talk(role: Role, mechanism: Mechanism) -> ZmtpTalk<Letters> {
-        ZmtpTalk::new(seat(role), Letters, mechanism)
+    fn talk(role: Role, mechanism: Mechanism) -> ZmtpProtocol<Letters> {
+        ZmtpProtocol::new(seat(role), Letters, mechanism)
     }
 
     #[test]

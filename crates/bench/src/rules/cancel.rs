@@ -10,7 +10,7 @@ use super::canceller::{CancelWay, Canceller};
 use super::figures::RuleSample;
 use crate::link::Link;
 use crate::native::echo;
-use crate::overload::crowd::{Crowd, Stretch};
+use crate::overload::clients::{ClientGroup, Interval};
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
 use crate::tasks::{Failure, block_on};
@@ -36,7 +36,7 @@ pub(super) fn measure(way: CancelWay, router_count: usize) -> Result<RuleSample>
 async fn drive(way: CancelWay, address: SocketAddr) -> Result<RuleSample> {
     let mut canceller = Canceller::start(way, address).await?;
     let failure = Rc::new(Failure::default());
-    let crowd = Crowd::gather(address, DEADLINE_MS).await?;
+    let crowd = ClientGroup::gather(address, DEADLINE_MS).await?;
     for _ in 0..WORKERS {
         let worker = Link::worker(System::Turno, address, &crowd.scratch, 0..1, SLOTS).await?;
         let failure = Rc::clone(&failure);
@@ -48,28 +48,28 @@ async fn drive(way: CancelWay, address: SocketAddr) -> Result<RuleSample> {
     let (during, beside, seconds) = crowd.watch_during(canceller.cancel(), ALONE).await?;
     let (control, _, ()) = crowd.watch_during(canceller.spin(), 0.0).await?;
     failure.check()?;
-    sample(&Stretches { alone, during, beside, control }, seconds)
+    sample(&Intervals { alone, during, beside, control }, seconds)
 }
 
 /// The stretches that are compared.
-struct Stretches {
+struct Intervals {
     /// The second before.
-    alone: Stretch,
+    alone: Interval,
     /// While others are cancelled.
-    during: Stretch,
+    during: Interval,
     /// The second that this begins with.
-    beside: Stretch,
+    beside: Interval,
     /// As long as it took, with a process that does nothing but use a core: so much of it is not the broker's doing.
-    control: Stretch,
+    control: Interval,
 }
 
-fn sample(Stretches { alone, during, beside, control }: &Stretches, seconds: f64) -> Result<RuleSample> {
+fn sample(Intervals { alone, during, beside, control }: &Intervals, seconds: f64) -> Result<RuleSample> {
     for stretch in [alone, during, beside, control] {
         if stretch.replies == 0 || !stretch.refusals.is_empty() {
             bail!("{} replies, and without one {:?}", stretch.replies, stretch.refusals);
         }
     }
-    let p99_us = [alone, during, beside, control].map(Stretch::p99_us);
+    let p99_us = [alone, during, beside, control].map(Interval::p99_us);
     Ok(RuleSample(vec![
         ("p99 meanwhile / alone", p99_us[1] / p99_us[0]),
         ("p99 in that second / alone", p99_us[2] / p99_us[0]),
@@ -103,15 +103,15 @@ mod tests {
     #[test]
     fn the_ratio_is_of_one_round_and_refusals_spoil_it() {
         let stretch =
-            |p99_us| Stretch { seconds: 1.0, asked: 5, replies: 5, micros: vec![p99_us], ..Stretch::default() };
-        let of = |alone, during| Stretches { alone, during, beside: stretch(600), control: stretch(800) };
+            |p99_us| Interval { seconds: 1.0, asked: 5, replies: 5, micros: vec![p99_us], ..Interval::default() };
+        let of = |alone, during| Intervals { alone, during, beside: stretch(600), control: stretch(800) };
         let good = sample(&of(stretch(400), stretch(1_000)), 0.25).unwrap();
         assert_eq!(good.0[0], ("p99 meanwhile / alone", 2.5));
         assert_eq!(good.0[1], ("p99 in that second / alone", 1.5));
         assert_eq!(good.0[2], ("p99 beside a busy loop / alone", 2.0));
         assert_eq!(good.0[8], ("ms until all were cancelled", 250.0));
-        let refused = Stretch { refusals: [("timed_out".to_owned(), 1)].into(), ..stretch(1) };
+        let refused = Interval { refusals: [("timed_out".to_owned(), 1)].into(), ..stretch(1) };
         assert!(sample(&of(stretch(1), refused), 1.0).is_err());
-        assert!(sample(&of(Stretch::default(), stretch(1)), 1.0).is_err());
+        assert!(sample(&of(Interval::default(), stretch(1)), 1.0).is_err());
     }
 }

@@ -6,10 +6,10 @@ use fastrand::Rng;
 
 use super::figures::RuleSample;
 use crate::load;
+use crate::protocol::talk;
 use crate::report::Figures;
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
-use crate::talk::talk;
 use crate::works::Work;
 
 /// One after the other, in any order.

@@ -12,12 +12,12 @@ use crate::load::{self, LoadShape};
 use crate::memory;
 use crate::peers::zmq::{self, Letters};
 use crate::process;
+use crate::protocol::{ConnectionEnd, SystemProtocol};
 use crate::report::{Bound, Figures, Pick};
 use crate::server::{Keeps, Server, routers};
 use crate::system::System;
-use crate::talk::{Seat, Talk};
 use crate::works::Work;
-use crate::zmtp::{BROKER_SECRET, Mechanism, ZmtpTalk};
+use crate::zmtp::{BROKER_SECRET, Mechanism, ZmtpProtocol};
 
 const IDLE_CONNECTIONS: u32 = 5_000;
 const KIB: f64 = 1024.0;
@@ -130,7 +130,7 @@ impl ZmqPart {
         };
         let (asks_at, works_at) = broker.addresses(&server)?;
         let pids = server.pids();
-        let talks = move |seat: Seat| broker.talk(seat, mechanism);
+        let talks = move |seat: ConnectionEnd| broker.talk(seat, mechanism);
         let Some(shape) = shape else { return memory::idle(&talks, asks_at, &pids, IDLE_CONNECTIONS) };
         if !pinned {
             return load::run_apart(&talks, (asks_at, works_at), &pids, shape);
@@ -167,10 +167,10 @@ impl Broker {
         }
     }
 
-    fn talk(self, seat: Seat, mechanism: Mechanism) -> Box<dyn Talk> {
+    fn talk(self, seat: ConnectionEnd, mechanism: Mechanism) -> Box<dyn SystemProtocol> {
         match self {
-            Self::Gateway => Box::new(ZmtpTalk::new(seat, Gateway::default(), mechanism)),
-            Self::Libzmq => Box::new(ZmtpTalk::new(seat, Letters, mechanism)),
+            Self::Gateway => Box::new(ZmtpProtocol::new(seat, Gateway::default(), mechanism)),
+            Self::Libzmq => Box::new(ZmtpProtocol::new(seat, Letters, mechanism)),
         }
     }
 }

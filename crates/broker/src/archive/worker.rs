@@ -11,7 +11,7 @@ use turno_proto::model::job::JobId;
 use turno_proto::model::limits::OUTPUT_ANSWER_PIECES_MAX;
 use turno_proto::model::{Code, TaskId};
 use turno_store::archive::{
-    Archive, FileList, FilePiece, FileRow, Flaw, Output, OutputPosition, Piece, Refusal, Trouble, Want,
+    Archive, FileList, FilePiece, FileProblem, FileRow, Flaw, Output, OutputPosition, OutputRange, Piece, Refusal,
 };
 use turno_store::disk::Disk;
 
@@ -59,7 +59,7 @@ impl<D: Disk> ArchiveWorker<D> {
 
     /// Logs flaws of the archive's files, once each.
     fn tell_troubles(&mut self) {
-        for Trouble { file, from, until, flaw } in self.archive.troubles() {
+        for FileProblem { file, from, until, flaw } in self.archive.troubles() {
             match flaw {
                 Flaw::SetAside(_) | Flaw::Io(_) | Flaw::Hash => {
                     warn!(file, "archive: {flaw}; run `turno doctor` for details");
@@ -106,7 +106,7 @@ impl<D: Disk> ArchiveWorker<D> {
             }
             ArchiveCall::Output { job, tasks, from, after, limit } => {
                 let tasks = tasks.as_deref();
-                let want = Want { job: job.0, tasks, bytes: limit, pieces: OUTPUT_ANSWER_PIECES_MAX };
+                let want = OutputRange { job: job.0, tasks, bytes: limit, pieces: OUTPUT_ANSWER_PIECES_MAX };
                 let OutputPlace { task, attempt, at } = from;
                 told(match after {
                     Some(after) => {

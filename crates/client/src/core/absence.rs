@@ -1,4 +1,4 @@
-//! Queues that the broker dropped this worker from, and when it asks for them again.
+//! Queues that the broker dropped this worker from, with the time of the next attempt.
 //!
 //! Deliveries expired here, so more of them at once would do no better: the pause grows with every drop until a delivery
 //! of that queue, handed out since, was settled in time.

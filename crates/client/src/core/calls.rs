@@ -1,4 +1,4 @@
-//! Calls that have not ended: those that wait for a connection and those that wait for an answer.
+//! Open calls: those that wait for a connection and those that wait for an answer.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -11,7 +11,7 @@ use super::event::{Ask, Ticket};
 pub const CALLS_MAX: usize = 100_000;
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum CallKind {
     Request(Ask),
     Send(Ask),
     Broadcast(Ask),
@@ -20,7 +20,7 @@ pub(super) enum What {
     Resize(Slots),
 }
 
-impl What {
+impl CallKind {
     /// Bytes it holds while it waits, roughly.
     fn len(&self) -> usize {
         match self {
@@ -32,7 +32,7 @@ impl What {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CallPlace {
     /// No byte of it has been written.
     Waiting,
     /// Written under this number; whether the broker has it is unknown until it answers.
@@ -41,8 +41,8 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) what: What,
-    pub(super) place: Place,
+    pub(super) what: CallKind,
+    pub(super) place: CallPlace,
     /// When the message is worth nothing any more, if the caller said so.
     pub(super) expires: Option<Mono>,
     /// When the caller's time is over.
@@ -58,13 +58,13 @@ pub(super) struct Call {
 impl Call {
     /// The work may take longer than its caller waits.
     pub(super) fn outlasts_its_caller(&self) -> bool {
-        matches!(self.what, What::Request(_)) && self.expires.is_some_and(|at| at > self.deadline)
+        matches!(self.what, CallKind::Request(_)) && self.expires.is_some_and(|at| at > self.deadline)
     }
 
     /// The broker is to end it when its caller's time is over.
     pub(super) fn ends_with_time(&self) -> bool {
         match &self.what {
-            What::Request(ask) => ask.cancel_on_timeout || !self.outlasts_its_caller(),
+            CallKind::Request(ask) => ask.cancel_on_timeout || !self.outlasts_its_caller(),
             _ => true,
         }
     }
@@ -72,7 +72,7 @@ impl Call {
     /// The broker is to end it when its caller is gone.
     pub(super) const fn ends_with_connection(&self) -> bool {
         match &self.what {
-            What::Request(ask) => ask.cancel_on_disconnect,
+            CallKind::Request(ask) => ask.cancel_on_disconnect,
             _ => true,
         }
     }
@@ -80,9 +80,9 @@ impl Call {
     /// May it go to another broker although this one may have worked on it?
     pub(super) fn may_resend(&self) -> bool {
         let flagged = match &self.what {
-            What::Request(ask) | What::Broadcast(ask) => ask.resend,
-            What::Send(ask) => ask.resend || ask.dedup_id.is_some(),
-            What::Publish { .. } | What::Admin(_) | What::Resize(_) => false,
+            CallKind::Request(ask) | CallKind::Broadcast(ask) => ask.resend,
+            CallKind::Send(ask) => ask.resend || ask.dedup_id.is_some(),
+            CallKind::Publish { .. } | CallKind::Admin(_) | CallKind::Resize(_) => false,
         };
         flagged && !self.begun && !self.cancelled
     }
@@ -115,11 +115,18 @@ impl Calls {
         self.waiting_bytes
     }
 
-    pub(super) fn add(&mut self, ticket: Ticket, what: What, expires: Option<Mono>, deadline: Mono) {
+    pub(super) fn add(&mut self, ticket: Ticket, what: CallKind, expires: Option<Mono>, deadline: Mono) {
         self.waiting_bytes += what.len();
-        let message = !matches!(what, What::Admin(_) | What::Resize(_));
-        let call =
-            Call { what, place: Place::Waiting, expires, deadline, alarm: deadline, begun: false, cancelled: false };
+        let message = !matches!(what, CallKind::Admin(_) | CallKind::Resize(_));
+        let call = Call {
+            what,
+            place: CallPlace::Waiting,
+            expires,
+            deadline,
+            alarm: deadline,
+            begun: false,
+            cancelled: false,
+        };
         let double = self.by_ticket.insert(ticket, call);
         assert!(double.is_none(), "a ticket names one call only");
         self.alarms.insert((deadline, ticket));
@@ -150,7 +157,7 @@ impl Calls {
     pub(super) fn wrote(&mut self, ticket: Ticket, seq: u32, alarm: Mono) {
         let Some(call) = self.by_ticket.get_mut(&ticket) else { return };
         self.waiting_bytes -= call.what.len();
-        call.place = Place::Written(seq);
+        call.place = CallPlace::Written(seq);
         self.written += 1;
         self.alarms.remove(&(call.alarm, ticket));
         call.alarm = alarm;
@@ -178,7 +185,7 @@ impl Calls {
     fn wait_again(&mut self, ticket: Ticket) -> bool {
         let Some(call) = self.by_ticket.get_mut(&ticket) else { return false };
         self.waiting_bytes += call.what.len();
-        call.place = Place::Waiting;
+        call.place = CallPlace::Waiting;
         self.written -= 1;
         self.alarms.remove(&(call.alarm, ticket));
         call.alarm = call.deadline;
@@ -201,7 +208,7 @@ impl Calls {
 
     /// Takes in a message that another connection gave back, at the place of its ticket.
     pub(super) fn adopt(&mut self, ticket: Ticket, mut call: Call) {
-        call.place = Place::Waiting;
+        call.place = CallPlace::Waiting;
         call.alarm = call.deadline;
         self.waiting_bytes += call.what.len();
         self.alarms.insert((call.alarm, ticket));
@@ -216,15 +223,15 @@ impl Calls {
         let call = self.by_ticket.remove(&ticket)?;
         self.alarms.remove(&(call.alarm, ticket));
         match call.place {
-            Place::Waiting => self.waiting_bytes -= call.what.len(),
-            Place::Written(_) => self.written -= 1,
+            CallPlace::Waiting => self.waiting_bytes -= call.what.len(),
+            CallPlace::Written(_) => self.written -= 1,
         }
         Some(call)
     }
 
     /// The calls written and not answered, by ticket.
     pub(super) fn all_written(&self) -> Vec<Ticket> {
-        let written = self.by_ticket.iter().filter(|(_, call)| call.place != Place::Waiting);
+        let written = self.by_ticket.iter().filter(|(_, call)| call.place != CallPlace::Waiting);
         let mut tickets: Vec<Ticket> = written.map(|(ticket, _)| *ticket).collect();
         tickets.sort_unstable();
         tickets

@@ -1,4 +1,4 @@
-//! Two brokers at a time: the one that closes and still has calls of ours, and the next one (S2.18).
+//! Two connections at a time: the draining one with open calls, and the next one (S2.18).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Queue handles of one connection: this side chooses them, OPEN tells the broker.
+//! Queue handles of one connection, chosen by the client and sent with OPEN.
 
 use std::collections::{HashMap, VecDeque};
 

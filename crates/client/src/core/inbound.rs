@@ -6,7 +6,7 @@ use turno_proto::native::{
     Answer, Closing, ClosingReason, Config, Direction, Fault, FencedFrame, Frame, Kind, VERSION, decode, split,
 };
 
-use super::calls::What;
+use super::calls::CallKind;
 use super::event::{CoreEvent, Held, Ticket};
 use super::link::Pending;
 use super::{Core, REST_MS, State};
@@ -138,7 +138,7 @@ impl Core {
             Frame::Reply { seq, more, raw, .. } => self.handle_reply(now, seq, more, raw.to_payload()),
             Frame::Deliver(deliver) => self.handle_deliver(now, &deliver),
             Frame::Stored { seq, durability, id, duplicate } => {
-                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Send(_))) {
+                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, CallKind::Send(_))) {
                     self.events.push_back(CoreEvent::Stored { ticket, id, durability, duplicate });
                 }
             }
@@ -147,13 +147,13 @@ impl Core {
                 self.handle_refusal(now, seq, code, Payload::body(detail.as_bytes().to_vec()));
             }
             Frame::Delivered { seq } => {
-                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Request(_))) {
+                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, CallKind::Request(_))) {
                     self.events.push_back(CoreEvent::Delivered { ticket });
                 }
             }
             Frame::Answer(answer) => self.handle_consumer(now, &answer),
             Frame::BroadcastEnd { seq, end } => {
-                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Broadcast(_))) {
+                if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, CallKind::Broadcast(_))) {
                     self.events.push_back(CoreEvent::BroadcastEnd { ticket, end });
                 }
             }
@@ -201,7 +201,7 @@ impl Core {
 
     fn handle_reply(&mut self, now: Mono, seq: u32, more: bool, payload: Payload) {
         if !more {
-            if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Request(_))) {
+            if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, CallKind::Request(_))) {
                 self.events.push_back(CoreEvent::Reply { ticket, more, payload });
             }
             return;
@@ -220,7 +220,7 @@ impl Core {
         let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return };
         let ticket = *ticket;
         let Some(call) = self.calls.find(ticket) else { return };
-        if !matches!(call.what, What::Broadcast(_)) {
+        if !matches!(call.what, CallKind::Broadcast(_)) {
             return self.lose(now, "the broker answered an unknown request".to_owned());
         }
         call.begun = true;
@@ -236,11 +236,11 @@ impl Core {
             }
             Some(Pending::Consume { .. }) => self.handle_consuming(now, seq, token),
             Some(Pending::Call(_)) => {
-                let published = |what: &What| matches!(what, What::Publish { .. });
+                let published = |what: &CallKind| matches!(what, CallKind::Publish { .. });
                 if self.call_of(seq).is_some_and(published) {
                     let ended = self.end_of(now, seq, published);
                     self.events.extend(ended.map(|ticket| CoreEvent::PublishDone { ticket }));
-                } else if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Resize(_))) {
+                } else if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, CallKind::Resize(_))) {
                     self.events.push_back(CoreEvent::Resized { ticket });
                 }
             }
@@ -260,7 +260,7 @@ impl Core {
     }
 
     fn handle_answer(&mut self, now: Mono, seq: u32, answer: AdminAnswer) {
-        if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, What::Admin(_))) {
+        if let Some(ticket) = self.end_of(now, seq, |what| matches!(what, CallKind::Admin(_))) {
             self.events.push_back(CoreEvent::Admin { ticket, answer: Box::new(answer) });
         }
     }
@@ -292,7 +292,7 @@ impl Core {
     fn reason_behind(&mut self, ticket: Ticket, code: Code) -> Code {
         let call = self.calls.find(ticket).filter(|_| code == Code::UnknownHandle);
         match call.map(|call| &call.what) {
-            Some(What::Request(ask) | What::Send(ask) | What::Broadcast(ask)) => {
+            Some(CallKind::Request(ask) | CallKind::Send(ask) | CallKind::Broadcast(ask)) => {
                 self.link.handles.refusal(&ask.queue).unwrap_or(code)
             }
             _ => code,
@@ -304,7 +304,8 @@ impl Core {
         match self.calls.find(ticket) {
             Some(call) if call.cancelled => self.fail(ticket, Code::Cancelled, Payload::default()),
             Some(call)
-                if call.begun || matches!(call.what, What::Publish { .. } | What::Admin(_) | What::Resize(_)) =>
+                if call.begun
+                    || matches!(call.what, CallKind::Publish { .. } | CallKind::Admin(_) | CallKind::Resize(_)) =>
             {
                 self.fail(ticket, Code::Closing, Payload::default());
             }
@@ -349,14 +350,14 @@ impl Core {
     }
 
     /// The call that `seq` answers.
-    fn call_of(&mut self, seq: u32) -> Option<&What> {
+    fn call_of(&mut self, seq: u32) -> Option<&CallKind> {
         let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return None };
         self.calls.find(*ticket).map(|call| &call.what)
     }
 
     /// The call that `seq` answers, ended. An answer of the wrong kind gives the connection up; one that
     /// nobody waits for only frees the number.
-    fn end_of(&mut self, now: Mono, seq: u32, fits: impl Fn(&What) -> bool) -> Option<Ticket> {
+    fn end_of(&mut self, now: Mono, seq: u32, fits: impl Fn(&CallKind) -> bool) -> Option<Ticket> {
         let Some(Pending::Call(ticket)) = self.link.pending.get(&seq) else { return None };
         let ticket = *ticket;
         if self.calls.find(ticket).is_some_and(|call| !fits(&call.what)) {

@@ -1,4 +1,4 @@
-//! The worker's side: registering, and settling what was handed out.
+//! The worker's side: registration and settlement.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use turno_proto::model::{Code, Cost, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Deliver, Frame, HEADER_LEN, Register};
 
 use super::absence::Absences;
-use super::calls::What;
+use super::calls::CallKind;
 use super::event::{Claim, CoreEvent, Handed, Held, Registration, Settlement, Ticket};
 use super::link::{Holding, Pending};
 use super::{Core, State};
@@ -107,7 +107,7 @@ impl Core {
         }
         if self.state == State::Open && self.duty.phase != Phase::Idle {
             let deadline = now.plus_millis(self.settings.connect_timeout_ms);
-            self.add(ticket, What::Resize(self.duty.slots(slots)), None, deadline);
+            self.add(ticket, CallKind::Resize(self.duty.slots(slots)), None, deadline);
         } else {
             self.events.push_back(CoreEvent::Resized { ticket });
         }

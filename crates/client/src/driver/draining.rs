@@ -18,7 +18,7 @@ use crate::core::{CALLS_MAX, CoreEvent, Held, Returned, Ticket};
 const WORDS_MAX: usize = 65_536;
 
 /// A message of a driver that was left behind to the one that went on.
-pub(super) enum Back {
+pub(super) enum ReturnedCall {
     /// A call that the broker gave back.
     Call(Box<Returned>, Sink),
     /// The broker wants no more of a delivery, or the connection is gone.
@@ -28,10 +28,10 @@ pub(super) enum Back {
 /// The drivers that wait for brokers that close, as the one that went on sees them.
 pub(super) struct DrainingConnections {
     drivers: Vec<DrainingConnection>,
-    back: mpsc::Sender<Back>,
-    returned: mpsc::Receiver<Back>,
+    back: mpsc::Sender<ReturnedCall>,
+    returned: mpsc::Receiver<ReturnedCall>,
     /// Of a driver left behind: the way to the one that went on.
-    front: Option<mpsc::Sender<Back>>,
+    front: Option<mpsc::Sender<ReturnedCall>>,
 }
 
 struct DrainingConnection {
@@ -50,7 +50,7 @@ impl Default for DrainingConnections {
 
 impl DrainingConnections {
     /// Waits for their next message.
-    pub(super) async fn returned(&mut self) -> Back {
+    pub(super) async fn returned(&mut self) -> ReturnedCall {
         match self.returned.recv().await {
             Some(returned) => returned,
             None => std::future::pending().await,
@@ -86,7 +86,7 @@ impl Driver {
             for returned in self.core.take_returned() {
                 if let Some(sink) = self.sinks.remove(&returned.ticket) {
                     // There is room for all calls; nobody takes them only when all is closed, and the caller learns that.
-                    let _ = front.try_send(Back::Call(Box::new(returned), sink));
+                    let _ = front.try_send(ReturnedCall::Call(Box::new(returned), sink));
                 }
             }
         }
@@ -128,7 +128,7 @@ impl Driver {
     pub(super) fn tell_front(&self, event: &CoreEvent) {
         if let (Some(front), CoreEvent::CancelDelivery { held, reason }) = (&self.draining.front, event) {
             // Without room the handler is not told, and what it says of the delivery is dropped.
-            let _ = front.try_send(Back::Cancel(*held, *reason));
+            let _ = front.try_send(ReturnedCall::Cancel(*held, *reason));
         }
     }
 }

@@ -7,7 +7,7 @@ use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, limits};
 
 use super::messages::payload;
 use super::{USUAL_MS, World};
-use crate::casts::Cast;
+use crate::broadcasts::BroadcastState;
 use crate::message::Peer;
 use crate::op::{DeliveryReport, Fence, Op};
 
@@ -19,7 +19,7 @@ impl World {
         let (seq, now) = (self.seqs, self.now.max(self.clock));
         let queue = self.oracle.peers[&conn].handles.get(&handle).copied();
         let within = within_ms.unwrap_or(USUAL_MS).min(limits::REQUEST_DEADLINE_MS_MAX);
-        let cast = Cast {
+        let cast = BroadcastState {
             caller: conn,
             queue: queue.unwrap_or(0),
             deadline: now.plus_millis(u64::from(within)),

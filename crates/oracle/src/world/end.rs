@@ -1,4 +1,4 @@
-//! Time, and the end.
+//! Time, and the end of a world.
 
 use turno_engine::Input;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};

@@ -1,4 +1,4 @@
-//! Requests and sends, and what is said about deliveries.
+//! Requests and sends, and the settlement of deliveries.
 
 use turno_engine::{CallerMessage, DiskEffect, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerMessage};
 use turno_proto::model::admin::AdminCall;

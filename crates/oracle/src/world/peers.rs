@@ -1,4 +1,4 @@
-//! Coming and going, and what a worker says of itself.
+//! Peers: connections, registrations and ends.
 
 use turno_engine::{Effect, Input, PeerEffect};
 use turno_proto::model::admin::AdminCall;

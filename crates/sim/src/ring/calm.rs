@@ -1,4 +1,4 @@
-//! The calm after the storm: one circle, everyone gets what everyone publishes, and nothing is left over.
+//! The calm of a ring: one circle, all publications at all members, and nothing left over.
 
 use std::collections::BTreeSet;
 

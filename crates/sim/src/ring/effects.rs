@@ -1,4 +1,4 @@
-//! Carries out the effects of nodes.
+//! Execution of the effects of ring nodes.
 
 use turno_engine::ring::{RetConn, RingEffect, RingHostEffect, RingMessage, RingNews, RingPeerEffect};
 use turno_proto::model::ring::ConnectPurpose;

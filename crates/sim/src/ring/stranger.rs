@@ -1,5 +1,5 @@
-//! Somebody on the same machine, in a ring without a secret: it dials members, poses as others in any life that it likes, and says what
-//! would end or mislead them. Nobody may end for it, and once it is gone the ring is whole again.
+//! A stranger in a ring without a secret: it dials members and sends false frames. Nobody may end for it, and once it
+//! is gone the ring is whole again.
 
 use turno_engine::ring::{JoinVerdict, NewConn, RetConn, RingInput, RingMessage};
 use turno_proto::model::ring::{ConnectPurpose, LostMember, Member, Origin};

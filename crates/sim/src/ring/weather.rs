@@ -1,4 +1,4 @@
-//! Bad weather: what happens to brokers and to the wires between them.
+//! Faults of a ring's world: brokers and connections.
 
 use turno_engine::ring::{RingInput, RingNode};
 use turno_proto::model::ring::RingState;

@@ -8,9 +8,9 @@ use turno_engine::ring::{RingInput, RingNode, RingSettings, RingTimers, TRANSITI
 use turno_proto::model::ring::{Member, Origin, RingState, Sid};
 use turno_proto::model::{Code, ConnId, Mono, Payload};
 
-use super::climate::Climate;
 use super::oracle::{Note, RingOracle};
 use super::wires::{BrokerPlace, DIALLED, DIALLER, Item, LifeNumber, WireId, Wires};
+use super::world_settings::WorldSettings;
 use crate::rng::Rng;
 use crate::trace::Trace;
 
@@ -61,7 +61,7 @@ pub(crate) struct RingWorld {
     pub(super) rng: Rng,
     pub(crate) trace: Trace,
     pub(crate) blind: bool,
-    pub(super) climate: Climate,
+    pub(super) climate: WorldSettings,
     pub(super) brokers: Vec<RingBroker>,
     pub(super) wires: Wires,
     agenda: BTreeMap<(Mono, u64), RingHappening>,
@@ -89,7 +89,7 @@ pub(super) fn place_of(address: &str) -> Option<BrokerPlace> {
 impl RingWorld {
     pub(crate) fn new(seed: u64, trace: Trace) -> Self {
         let mut rng = Rng::new(seed);
-        let climate = Climate::new(seed, &mut rng);
+        let climate = WorldSettings::new(seed, &mut rng);
         let mut sids: Vec<u16> = (0..climate.members as u16).map(|place| place * 3 + 1).collect();
         for at in (1..sids.len()).rev() {
             sids.swap(at, rng.index(at + 1));

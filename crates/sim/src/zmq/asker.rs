@@ -1,4 +1,4 @@
-//! ZeroMQ peers that ask: one request after the other or several at a time, and without patience.
+//! ZeroMQ peers that send requests, one after the other or several at a time.
 
 use std::collections::BTreeMap;
 

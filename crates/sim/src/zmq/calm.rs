@@ -1,4 +1,4 @@
-//! ZeroMQ peers when all is quiet: everyone gets what it is there for, and nothing is missing that was not counted.
+//! The calm of ZeroMQ peers: everything arrives or was counted as lost.
 
 use turno_broker::connections::{ListenerKind, Turn};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
@@ -8,7 +8,7 @@ use turno_proto::native::{Connect, Frame, VERSION, encode};
 use super::peer::Role;
 use crate::client::Client;
 use crate::frames::frames;
-use crate::net::Way;
+use crate::net::Direction;
 use crate::world::{Actor, Happening, Peer, World};
 
 /// Everyone gets something in this time, and everything ends.
@@ -41,7 +41,7 @@ impl World {
             let works = matches!(&zmq.role, Role::Works(worker) if !worker.is_idle());
             let quiet = peer.wire.is_some_and(|wire| {
                 let wire = &self.wires[wire];
-                wire.is_sound() && !wire.has_unread(Way::ToBroker) && !wire.has_unread(Way::ToPeer)
+                wire.is_sound() && !wire.has_unread(Direction::ToBroker) && !wire.has_unread(Direction::ToPeer)
             });
             works || !quiet || !zmq.is_open() || !peer.out.is_empty()
         };

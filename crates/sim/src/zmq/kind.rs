@@ -43,7 +43,7 @@ pub(crate) enum Version {
 
 /// Commands of workers and brokers of Majordomo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum MdpCommand {
     Ready,
     Request,
     Partial,
@@ -67,14 +67,14 @@ impl Version {
         })
     }
 
-    pub(crate) const fn word(self, word: Word) -> Bytes {
+    pub(crate) const fn word(self, word: MdpCommand) -> Bytes {
         Bytes::from_static(match (self, word) {
-            (_, Word::Ready) => &[1],
-            (_, Word::Request) => &[2],
-            (_, Word::Partial) | (Self::One, Word::Final) => &[3],
-            (Self::Two, Word::Final) | (Self::One, Word::Heartbeat) => &[4],
-            (Self::Two, Word::Heartbeat) | (Self::One, Word::Disconnect) => &[5],
-            (Self::Two, Word::Disconnect) => &[6],
+            (_, MdpCommand::Ready) => &[1],
+            (_, MdpCommand::Request) => &[2],
+            (_, MdpCommand::Partial) | (Self::One, MdpCommand::Final) => &[3],
+            (Self::Two, MdpCommand::Final) | (Self::One, MdpCommand::Heartbeat) => &[4],
+            (Self::Two, MdpCommand::Heartbeat) | (Self::One, MdpCommand::Disconnect) => &[5],
+            (Self::Two, MdpCommand::Disconnect) => &[6],
         })
     }
 }
@@ -120,7 +120,7 @@ impl Kind {
     }
 
     /// The frames before what a worker of that kind hears or says about a delivery, but for its number.
-    pub(crate) fn head(self, word: Word) -> Vec<Bytes> {
+    pub(crate) fn head(self, word: MdpCommand) -> Vec<Bytes> {
         match self {
             Self::MdpWorker { version, front } => {
                 let front = front.then(Bytes::new);

@@ -11,8 +11,8 @@ use turno_broker::ZmqEndpoint;
 use turno_proto::model::limits::CANCEL_GRACE_MS;
 use turno_proto::model::{Filter, Mono};
 
-use super::kind::{Kind, Word, ZmqRequest};
-use super::tap::{Heard, Tap};
+use super::kind::{Kind, MdpCommand, ZmqRequest};
+use super::tap::{ReceivedMessage, Tap};
 use crate::{body, broadcasts};
 
 /// A disk stores or refuses something in this time.
@@ -63,7 +63,7 @@ struct Held {
 
 /// The purpose of a connection.
 #[derive(Debug)]
-enum Use {
+enum ConnectionUse {
     Asks {
         open: BTreeMap<u64, ZmqRequest>,
         /// Failures that were told, by what stood before them.
@@ -88,7 +88,7 @@ enum Use {
 
 /// One connection.
 #[derive(Debug)]
-struct Line {
+struct ZmqConnection {
     peer: usize,
     kind: Kind,
     broker: usize,
@@ -96,7 +96,7 @@ struct Line {
     /// The endpoint, and what it puts before topics.
     endpoint: String,
     prefix: Vec<u8>,
-    purpose: Use,
+    purpose: ConnectionUse,
     read: Tap,
     said: Tap,
     /// Bytes that wait for the peer and were looked at.
@@ -123,7 +123,7 @@ pub(crate) struct Ledger {
     pub(crate) lease_ms: Option<u64>,
     /// Brokers are linked: what one has written, its owner hands out again if it has lost the link meanwhile.
     pub(crate) linked: bool,
-    lines: BTreeMap<usize, Line>,
+    lines: BTreeMap<usize, ZmqConnection>,
     /// Messages of PUSH sockets that a broker has read.
     pushed: BTreeMap<u64, Pushed>,
     /// Messages that a PULL socket was written: in which life of its broker, and when.
@@ -145,22 +145,23 @@ impl Ledger {
     ) {
         let slots = kind.slots(endpoint.slots);
         let purpose = match kind {
-            Kind::Req { .. } | Kind::Dealer | Kind::MdpClient { .. } => Use::Asks {
+            Kind::Req { .. } | Kind::Dealer | Kind::MdpClient { .. } => ConnectionUse::Asks {
                 open: BTreeMap::new(),
                 failures: BTreeMap::new(),
                 error_frame: endpoint.error_frame.clone().map(Bytes::from),
             },
             Kind::Rep | Kind::Router | Kind::DealerWorker | Kind::MdpWorker { .. } => {
-                Use::Works { slots, held: BTreeMap::new() }
+                ConnectionUse::Works { slots, held: BTreeMap::new() }
             }
-            Kind::Push => Use::Pushes,
-            Kind::Pull => Use::Pulls { slots, unwritten: VecDeque::new() },
-            Kind::Pub { .. } => Use::Publishes,
-            Kind::Sub { .. } => Use::Subscribes { counts: BTreeMap::new() },
+            Kind::Push => ConnectionUse::Pushes,
+            Kind::Pull => ConnectionUse::Pulls { slots, unwritten: VecDeque::new() },
+            Kind::Pub { .. } => ConnectionUse::Publishes,
+            Kind::Sub { .. } => ConnectionUse::Subscribes { counts: BTreeMap::new() },
         };
         let (endpoint, prefix) = (endpoint.name.clone(), endpoint.topic.clone().into_bytes());
         let (read, said) = (Tap::default(), Tap::default());
-        let line = Line { peer, kind, broker, life, endpoint, prefix, purpose, read, said, heard: 0, written: 0 };
+        let line =
+            ZmqConnection { peer, kind, broker, life, endpoint, prefix, purpose, read, said, heard: 0, written: 0 };
         self.lines.insert(wire, line);
     }
 
@@ -180,7 +181,7 @@ impl Ledger {
 
     /// A peer is about to write a request.
     pub(crate) fn asks(&mut self, wire: usize, number: u64, asking: ZmqRequest) {
-        if let Some(Line { purpose: Use::Asks { open, .. }, .. }) = self.lines.get_mut(&wire) {
+        if let Some(ZmqConnection { purpose: ConnectionUse::Asks { open, .. }, .. }) = self.lines.get_mut(&wire) {
             open.insert(number, asking);
         }
     }
@@ -194,7 +195,7 @@ impl Ledger {
     pub(crate) fn unanswered_at(&self, endpoint: &str) -> usize {
         let at = self.lines.values().filter(|line| line.endpoint == endpoint);
         at.map(|line| match &line.purpose {
-            Use::Asks { open, failures, .. } => open.len() - failures.values().sum::<usize>(),
+            ConnectionUse::Asks { open, failures, .. } => open.len() - failures.values().sum::<usize>(),
             _ => 0,
         })
         .sum()
@@ -221,15 +222,15 @@ impl Ledger {
         let (mut facts, heard) = (Vec::new(), line.read.take(bytes));
         for (_, heard) in heard {
             let fact = match heard {
-                Heard::Command { name, data } => line.subscription(&name, &data),
-                Heard::Message(parts) => line.peer_says(&parts),
+                ReceivedMessage::Command { name, data } => line.subscription(&name, &data),
+                ReceivedMessage::Message(parts) => line.peer_says(&parts),
             };
             if let Some(Fact::Done { .. } | Fact::Published { .. } | Fact::Pushed { .. }) = fact {
                 *self.progress.entry(line.peer).or_default() += 1;
             }
             match fact {
                 Some(Fact::Pushed { number }) => {
-                    let Line { broker, life, .. } = *line;
+                    let ZmqConnection { broker, life, .. } = *line;
                     self.pushed.insert(number, Pushed { broker, life, wire, at: now, unsure: false });
                 }
                 fact => facts.extend(fact),
@@ -246,7 +247,7 @@ impl Ledger {
         line.heard = unwritten.len();
         let (mut facts, heard) = (Vec::new(), line.said.take(&unwritten[from..]));
         for (end, heard) in heard {
-            let Heard::Message(parts) = heard else { continue };
+            let ReceivedMessage::Message(parts) = heard else { continue };
             self.count += 1;
             let fact = line.broker_says(wire, now, free_ms, end, &parts);
             if let Some(Fact::Handed { number }) = &fact {
@@ -266,7 +267,7 @@ impl Ledger {
         let Some(line) = self.lines.get_mut(&wire) else { return Vec::new() };
         line.heard = line.heard.saturating_sub(bytes);
         line.written += bytes as u64;
-        let Use::Pulls { unwritten, .. } = &mut line.purpose else { return Vec::new() };
+        let ConnectionUse::Pulls { unwritten, .. } = &mut line.purpose else { return Vec::new() };
         let mut facts = Vec::new();
         while let Some((_, held)) = unwritten.pop_front_if(|(end, _)| *end <= line.written) {
             let Held { number, at } = held;
@@ -281,34 +282,34 @@ impl Ledger {
     }
 }
 
-impl Line {
+impl ZmqConnection {
     /// A message that the broker reads.
     fn peer_says(&mut self, parts: &[Bytes]) -> Option<Fact> {
         match &mut self.purpose {
-            Use::Works { held, .. } => {
-                let rest = parts.strip_prefix(&self.kind.head(Word::Final)[..])?;
+            ConnectionUse::Works { held, .. } => {
+                let rest = parts.strip_prefix(&self.kind.head(MdpCommand::Final)[..])?;
                 let done = held.remove(rest.first()?)?;
                 Some(Fact::Done { number: done.number })
             }
-            Use::Pushes => body::number_of_parts(parts).map(|number| Fact::Pushed { number }),
-            Use::Publishes => {
+            ConnectionUse::Pushes => body::number_of_parts(parts).map(|number| Fact::Pushed { number }),
+            ConnectionUse::Publishes => {
                 let (topic, parts) = parts.split_first()?;
                 let number = body::number_of_parts(parts)?;
                 Some(Fact::Published { number, topic: [&self.prefix, &topic[..]].concat() })
             }
             // Before 3.1 subscriptions are messages.
-            Use::Subscribes { .. } => match &parts[0][..] {
+            ConnectionUse::Subscribes { .. } => match &parts[0][..] {
                 [1, prefix @ ..] => self.subscription(b"SUBSCRIBE", prefix),
                 [0, prefix @ ..] => self.subscription(b"CANCEL", prefix),
                 _ => None,
             },
-            Use::Asks { .. } | Use::Pulls { .. } => None,
+            ConnectionUse::Asks { .. } | ConnectionUse::Pulls { .. } => None,
         }
     }
 
     /// The engine hears of the first subscription to a prefix, and of the end of the last.
     fn subscription(&mut self, name: &[u8], wanted: &[u8]) -> Option<Fact> {
-        let Use::Subscribes { counts } = &mut self.purpose else { return None };
+        let ConnectionUse::Subscribes { counts } = &mut self.purpose else { return None };
         let prefix = [&self.prefix, wanted].concat();
         let filter = Filter::prefix(&prefix).expect("a prefix of a topic");
         let count = counts.entry(prefix).or_default();
@@ -327,13 +328,13 @@ impl Line {
 
     fn broker_says(&mut self, wire: usize, now: Mono, free_ms: u64, end: u64, parts: &[Bytes]) -> Option<Fact> {
         match &mut self.purpose {
-            Use::Asks { open, failures, error_frame } => {
+            ConnectionUse::Asks { open, failures, error_frame } => {
                 answer(wire, parts, open, failures, error_frame.as_ref()).map(|number| Fact::Answered { number })
             }
-            Use::Works { slots, held } => {
-                let Some(rest) = parts.strip_prefix(&self.kind.head(Word::Request)[..]) else {
+            ConnectionUse::Works { slots, held } => {
+                let Some(rest) = parts.strip_prefix(&self.kind.head(MdpCommand::Request)[..]) else {
                     let is_word = |word| parts == self.kind.head(word);
-                    let known = is_word(Word::Heartbeat) || is_word(Word::Disconnect);
+                    let known = is_word(MdpCommand::Heartbeat) || is_word(MdpCommand::Disconnect);
                     assert!(known, "I4: wire {wire} gets what no worker understands: {parts:?}");
                     return None;
                 };
@@ -348,22 +349,24 @@ impl Line {
                 assert!(before.is_none(), "I3: wire {wire} gets one delivery twice");
                 Some(Fact::Handed { number })
             }
-            Use::Pulls { slots, unwritten } => {
+            ConnectionUse::Pulls { slots, unwritten } => {
                 let number = body::number_of_parts(parts);
                 let number = number.unwrap_or_else(|| panic!("I4: wire {wire} gets other frames than were sent"));
                 judge_slots(wire, now, free_ms, *slots, unwritten.iter().map(|(_, held)| held));
                 unwritten.push_back((end, Held { number, at: now }));
                 Some(Fact::Handed { number })
             }
-            Use::Subscribes { .. } => {
+            ConnectionUse::Subscribes { .. } => {
                 let (topic, parts) = parts.split_first().expect("a message has a part");
                 let number = body::number_of_parts(parts);
                 let number = number.unwrap_or_else(|| panic!("S3.33: wire {wire} gets an event that was changed"));
                 Some(Fact::Event { number, topic: [&self.prefix, &topic[..]].concat() })
             }
             // Before 3.1 subscriptions are messages: the broker wants everything.
-            Use::Publishes if parts == [&b"\x01"[..]] => None,
-            Use::Pushes | Use::Publishes => panic!("I4: wire {wire} is told what it cannot hear: {parts:?}"),
+            ConnectionUse::Publishes if parts == [&b"\x01"[..]] => None,
+            ConnectionUse::Pushes | ConnectionUse::Publishes => {
+                panic!("I4: wire {wire} is told what it cannot hear: {parts:?}")
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ use self::peer::{PeerNews, Role};
 pub(crate) use self::plan::Zmq;
 use crate::body;
 use crate::listener::{PREFIXES, TOPICS};
-use crate::net::{Way, Wire};
+use crate::net::{Direction, Wire};
 use crate::oracle::{Oracle, Question};
 use crate::world::{Actor, Happening, World};
 
@@ -99,7 +99,7 @@ impl World {
         if let Some(wire) = self.peers[index].wire.take() {
             self.trace.note(self.now, "reconnects", index as u64, wire as u64);
             self.peers[index].out.clear();
-            self.close(wire, Way::ToBroker);
+            self.close(wire, Direction::ToBroker);
             self.zmq_parted(index);
         }
     }
@@ -116,7 +116,7 @@ impl World {
 
     /// A peer reads what came over that wire.
     pub(crate) fn zmq_reads(&mut self, index: usize, wire: usize) {
-        let (now, bytes) = (self.now, self.wires[wire].read(Way::ToPeer));
+        let (now, bytes) = (self.now, self.wires[wire].read(Direction::ToPeer));
         let told = self.zmq_mut(index).map(|peer| peer.hear(now, &bytes)).unwrap_or_default();
         for told in told {
             self.zmq_hears(index, told);
@@ -275,11 +275,14 @@ impl World {
     }
 
     /// Connections that a broker reads from again.
-    pub(crate) fn zmq_granted(&mut self, index: usize) -> Vec<(usize, Way)> {
+    pub(crate) fn zmq_granted(&mut self, index: usize) -> Vec<(usize, Direction)> {
         let broker = &mut self.brokers[index];
         let granted = broker.connections.as_mut().map(Connections::take_granted).unwrap_or_default();
         let wires = granted.iter().filter_map(|conn| broker.wires.get(conn).copied());
-        wires.filter(|wire| self.wires[*wire].has_unread(Way::ToBroker)).map(|wire| (wire, Way::ToBroker)).collect()
+        wires
+            .filter(|wire| self.wires[*wire].has_unread(Direction::ToBroker))
+            .map(|wire| (wire, Direction::ToBroker))
+            .collect()
     }
 
     /// A broker ends a connection. Of one that only asks, sends or publishes, reads what it is told and is alive, it has no reason

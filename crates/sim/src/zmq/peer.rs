@@ -8,7 +8,7 @@ use turno_proto::zmtp::curve::{ENTROPY_LEN, Entropy};
 use turno_proto::zmtp::{Message, Version, ZmtpFault, ZmtpSession, ZmtpSettings, ZmtpStep};
 
 use super::asker::Asker;
-use super::kind::{Kind, Word};
+use super::kind::{Kind, MdpCommand};
 use super::worker::ZmqWorker;
 use crate::rng::Rng;
 
@@ -154,7 +154,7 @@ impl ZmqPeer {
     /// It has connected: a worker of Majordomo says what it gives, a subscriber what it wants.
     pub(crate) fn opened(&mut self, now: Mono, queue: &str) {
         if let Kind::MdpWorker { .. } = self.kind {
-            let mut ready = self.kind.head(Word::Ready);
+            let mut ready = self.kind.head(MdpCommand::Ready);
             ready.push(Bytes::copy_from_slice(queue.as_bytes()));
             self.send(&ready);
             (self.beats, self.heard) = (Some(now.plus_millis(BEAT_MS)), now);
@@ -206,7 +206,7 @@ impl ZmqPeer {
                 return Err(ZmtpFault::PeerSilent);
             }
             self.beats = Some(now.plus_millis(BEAT_MS));
-            self.send(&self.kind.head(Word::Heartbeat));
+            self.send(&self.kind.head(MdpCommand::Heartbeat));
         }
         let Some(session) = &mut self.session else { return Ok(()) };
         session.handle_timeout(now, &mut self.out)

@@ -11,7 +11,7 @@ const COMMAND: u8 = 4;
 
 /// A message of one end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ReceivedMessage {
     Message(Vec<Bytes>),
     Command { name: Bytes, data: Bytes },
 }
@@ -30,7 +30,7 @@ pub(crate) struct Tap {
 
 impl Tap {
     /// More bytes: each message and command that is whole now, and how many bytes there were up to its end.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<(u64, Heard)> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<(u64, ReceivedMessage)> {
         self.partial.extend_from_slice(bytes);
         let (mut used, mut heard) = (0, Vec::new());
         if !self.greeted {
@@ -45,12 +45,12 @@ impl Tap {
             let at = self.end + used as u64;
             if flags & COMMAND != 0 {
                 let name = usize::from(body[0]);
-                heard.push((at, Heard::Command { name: body.slice(1..=name), data: body.slice(name + 1..) }));
+                heard.push((at, ReceivedMessage::Command { name: body.slice(1..=name), data: body.slice(name + 1..) }));
                 continue;
             }
             self.parts.push(body);
             if flags & MORE == 0 {
-                heard.push((at, Heard::Message(std::mem::take(&mut self.parts))));
+                heard.push((at, ReceivedMessage::Message(std::mem::take(&mut self.parts))));
             }
         }
         self.partial.drain(..used);
@@ -80,15 +80,15 @@ mod tests {
     fn frames_are_read_wherever_they_are_cut() {
         let mut bytes = vec![0; GREETING];
         bytes.extend(b"\x04\x07\x05READY!\x01\x01a\x00\x00\x02\0\0\0\0\0\0\0\x03abc");
-        let command = Heard::Command { name: "READY".into(), data: "!".into() };
+        let command = ReceivedMessage::Command { name: "READY".into(), data: "!".into() };
         let expected = [
             (73, command),
-            (78, Heard::Message(vec!["a".into(), Bytes::new()])),
-            (90, Heard::Message(vec!["abc".into()])),
+            (78, ReceivedMessage::Message(vec!["a".into(), Bytes::new()])),
+            (90, ReceivedMessage::Message(vec!["abc".into()])),
         ];
         for size in [1, 2, 7, 63, 65, bytes.len()] {
             let mut tap = Tap::default();
-            let heard: Vec<(u64, Heard)> = bytes.chunks(size).flat_map(|chunk| tap.take(chunk)).collect();
+            let heard: Vec<(u64, ReceivedMessage)> = bytes.chunks(size).flat_map(|chunk| tap.take(chunk)).collect();
             assert_eq!(heard, expected, "{size}");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use turno_proto::model::Mono;
 
-use super::kind::{Kind, Word};
+use super::kind::{Kind, MdpCommand};
 use crate::body;
 use crate::rng::Rng;
 
@@ -70,7 +70,7 @@ impl ZmqWorker {
 
     /// Something came. If it is a delivery that is begun now: which, and when it will be done.
     pub(crate) fn hear(&mut self, now: Mono, parts: &[Bytes], rng: &mut Rng) -> Option<(Key, Mono)> {
-        let [name, _, parts @ ..] = parts.strip_prefix(&self.kind.head(Word::Request)[..])? else { return None };
+        let [name, _, parts @ ..] = parts.strip_prefix(&self.kind.head(MdpCommand::Request)[..])? else { return None };
         let number = body::number_of_parts(parts).expect("I4: a ZeroMQ worker gets other frames than were sent");
         let manner = match rng.range(0, if self.good { 6 } else { 16 }) {
             0 if self.streams() => DeliveryPlan::Stream,
@@ -104,12 +104,14 @@ impl ZmqWorker {
         let Some(at) = self.jobs.iter().position(|job| key(&job.name) == done) else { return (Vec::new(), None) };
         let Some(job) = self.jobs.remove(at) else { return (Vec::new(), None) };
         let next = if self.kind == Kind::Rep { self.begins(now, 0, rng) } else { None };
-        let right = self.reply(Word::Final, &job.name, body::answer_parts(job.number));
+        let right = self.reply(MdpCommand::Final, &job.name, body::answer_parts(job.number));
         let says = match job.manner {
             DeliveryPlan::Answer | DeliveryPlan::Never => vec![right],
-            DeliveryPlan::Stream => vec![self.reply(Word::Partial, &job.name, body::parts_of(job.number)), right],
+            DeliveryPlan::Stream => vec![self.reply(MdpCommand::Partial, &job.name, body::parts_of(job.number)), right],
             DeliveryPlan::Twice => vec![right.clone(), right],
-            DeliveryPlan::Forge => vec![self.reply(Word::Final, &self.other(&job, rng), vec!["forged".into()]), right],
+            DeliveryPlan::Forge => {
+                vec![self.reply(MdpCommand::Final, &self.other(&job, rng), vec!["forged".into()]), right]
+            }
             DeliveryPlan::Bare => vec![body::answer_parts(job.number), right],
         };
         (says, next)
@@ -124,7 +126,7 @@ impl ZmqWorker {
         if own { Bytes::from_static(b"nobody's") } else { Bytes::copy_from_slice(&claimed.to_be_bytes()) }
     }
 
-    fn reply(&self, word: Word, name: &Bytes, parts: Vec<Bytes>) -> Vec<Bytes> {
+    fn reply(&self, word: MdpCommand, name: &Bytes, parts: Vec<Bytes>) -> Vec<Bytes> {
         let mut frames = self.kind.head(word);
         frames.extend([name.clone(), Bytes::new()]);
         frames.extend(parts);

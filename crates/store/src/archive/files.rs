@@ -1,11 +1,11 @@
-//! Files that tasks brought back. A file is there when its last piece is; of two with the same name the one of the later
+//! Result files of tasks. A file is there when its last piece is; of two with the same name the one of the later
 //! attempt counts, and of one attempt the one that was begun later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::record::{Key, Kind};
-use super::shelf::{FoundRecord, New, Shelf, Size};
+use super::segment_list::{FoundRecord, New, SegmentList, Size};
 use super::{RESULT, Refusal, Room};
 use crate::disk::{Disk, DiskFile};
 
@@ -62,7 +62,7 @@ pub struct FileList {
 /// All results.
 #[derive(Debug)]
 pub(super) struct Files<F> {
-    pub(super) shelf: Shelf<F>,
+    pub(super) segment_list: SegmentList<F>,
     /// Those being written, by job, task, attempt and name.
     open: BTreeMap<(u64, u32, u32, String), Open>,
     piece_bytes: u64,
@@ -94,9 +94,9 @@ struct WholeFile {
 
 impl<F: DiskFile> Files<F> {
     pub(super) fn open<D: Disk<File = F>>(disk: &mut D, room: &Room, jobs: &BTreeSet<u64>) -> io::Result<Self> {
-        let shelf = Shelf::open(disk, RESULT, Size::of(room, room.result_bytes, false), !room.salt, jobs)?;
-        let seq = shelf.last_seq();
-        Ok(Self { shelf, open: BTreeMap::new(), piece_bytes: room.piece_bytes, seq, last_read: None })
+        let segment_list = SegmentList::open(disk, RESULT, Size::of(room, room.result_bytes, false), !room.salt, jobs)?;
+        let seq = segment_list.last_seq();
+        Ok(Self { segment_list, open: BTreeMap::new(), piece_bytes: room.piece_bytes, seq, last_read: None })
     }
 
     pub(super) fn put<D: Disk<File = F>>(&mut self, disk: &mut D, piece: &FilePiece<'_>) -> Result<(), Refusal> {
@@ -114,7 +114,7 @@ impl<F: DiskFile> Files<F> {
         };
         let key = Key { job, task, attempt, item, at, seq };
         let kind = if last { Kind::Last } else { Kind::Piece };
-        self.shelf.append(disk, &[New { key, kind, name: name.as_bytes(), value: bytes }])?;
+        self.segment_list.append(disk, &[New { key, kind, name: name.as_bytes(), value: bytes }])?;
         self.seq = seq;
         if last {
             self.open.remove(&id);
@@ -134,7 +134,7 @@ impl<F: DiskFile> Files<F> {
     pub(super) fn list(&self, job: u64, after: Option<(u32, &str)>, limit: usize) -> io::Result<FileList> {
         let mut rows = Vec::new();
         let from = Key { job, task: after.map_or(0, |(task, _)| task), ..Key::default() };
-        let mut records = self.shelf.from(&from);
+        let mut records = self.segment_list.from(&from);
         let mut of_task: BTreeMap<String, WholeFile> = BTreeMap::new();
         let mut task = from.task;
         let mut flush = |task: u32, of_task: &mut BTreeMap<String, WholeFile>| {
@@ -161,7 +161,7 @@ impl<F: DiskFile> Files<F> {
             }
         }
         flush(task, &mut of_task);
-        let (more, damaged) = (rows.len() > limit, self.shelf.may_have_lost(job));
+        let (more, damaged) = (rows.len() > limit, self.segment_list.may_have_lost(job));
         rows.truncate(limit);
         Ok(FileList { rows, more, damaged })
     }
@@ -190,7 +190,7 @@ impl<F: DiskFile> Files<F> {
             at: at.saturating_sub(self.piece_bytes),
             seq: 0,
         };
-        let mut records = self.shelf.from(&from);
+        let mut records = self.segment_list.from(&from);
         while let Some(found) = records.next().map_err(Refusal::of)? {
             let key = found.key;
             if (key.task, key.attempt, key.item) != (task, whole.attempt, whole.item) || key.at > at {
@@ -207,7 +207,7 @@ impl<F: DiskFile> Files<F> {
     }
 
     fn find(&self, job: u64, task: u32, name: &str) -> io::Result<Option<WholeFile>> {
-        let mut records = self.shelf.from(&Key { job, task, ..Key::default() });
+        let mut records = self.segment_list.from(&Key { job, task, ..Key::default() });
         let mut latest = None;
         while let Some(found) = records.next()?.filter(|found| found.key.task == task) {
             if found.spot.kind == Kind::Last
@@ -223,7 +223,7 @@ impl<F: DiskFile> Files<F> {
     pub(super) fn forget<D: Disk<File = F>>(&mut self, disk: &mut D, job: u64) -> Result<(), Refusal> {
         self.open.retain(|(of, ..), _| *of != job);
         self.last_read = None;
-        self.shelf.forget(disk, job)
+        self.segment_list.forget(disk, job)
     }
 }
 

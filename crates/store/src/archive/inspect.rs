@@ -1,12 +1,12 @@
-//! A look at an archive that changes nothing, and needs nobody who knows its jobs.
+//! Inspection of an archive, without changes to it.
 
 use std::collections::BTreeSet;
 use std::io;
 
 use super::record::{ArchiveHeader, Key};
 use super::segment::{ArchiveSegment, RecoveredFile, ends};
-use super::shelf::number_of;
-use super::trouble::{Flaw, Trouble, set_aside_from};
+use super::segment_list::number_of;
+use super::trouble::{FileProblem, Flaw, set_aside_from};
 use super::uploads::{id_of, sums_of};
 use super::{OUTPUT, RESULT};
 use crate::disk::{Disk, DiskFile};
@@ -23,7 +23,7 @@ pub struct ArchiveInspection {
     /// Segments of formats that this version does not know.
     pub newer: Vec<(String, u32)>,
     /// Flaws, by file.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<FileProblem>,
 }
 
 /// Looks at names and first bytes only: safe while a broker writes there.
@@ -73,7 +73,7 @@ pub fn inspect<D: Disk>(disk: &mut D) -> io::Result<ArchiveInspection> {
         let Ok(file) = disk.open(name) else { continue };
         match sums_of(&file, &id, u64::MAX) {
             Ok(Some(_)) => {}
-            Ok(None) => found.troubles.push(Trouble { until: file.len()?, ..whole(name, Flaw::Hash) }),
+            Ok(None) => found.troubles.push(FileProblem { until: file.len()?, ..whole(name, Flaw::Hash) }),
             Err(error) => found.troubles.push(whole(name, Flaw::Io(error.to_string()))),
         }
     }
@@ -110,7 +110,7 @@ impl ArchiveInspection {
         damaged.extend(segment.troubles());
         damaged.sort_unstable_by_key(|(_, from, until)| (*from, *until));
         damaged.dedup_by_key(|(_, from, _)| *from);
-        let of_file = |(flaw, from, until)| Trouble { file: name.to_owned(), from, until, flaw };
+        let of_file = |(flaw, from, until)| FileProblem { file: name.to_owned(), from, until, flaw };
         self.troubles.extend(damaged.into_iter().map(of_file));
     }
 }
@@ -123,6 +123,6 @@ fn is_segment_or_upload(name: &str) -> bool {
     is_segment(name) || id_of(name).is_some()
 }
 
-fn whole(file: &str, flaw: Flaw) -> Trouble {
-    Trouble { file: file.to_owned(), from: 0, until: 0, flaw }
+fn whole(file: &str, flaw: Flaw) -> FileProblem {
+    FileProblem { file: file.to_owned(), from: 0, until: 0, flaw }
 }

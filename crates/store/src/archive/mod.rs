@@ -1,13 +1,12 @@
-//! The archive: what tasks wrote, files they brought back, and files that were given to them. Not the log: nothing here is
-//! synced but uploads, so what was written last may be gone after a power cut, and nothing but room on the disk is asked
-//! of it.
+//! The archive: output, result files and uploads of tasks. Not the log: nothing here is synced but uploads, so what was
+//! written last may be gone after a power cut, and nothing but room on the disk is asked of it.
 
 mod files;
 mod inspect;
 mod output;
 mod record;
 mod segment;
-mod shelf;
+mod segment_list;
 mod trouble;
 mod uploads;
 
@@ -20,9 +19,9 @@ use self::files::Files;
 pub use self::files::{FileList, FilePiece, FileRow};
 pub use self::inspect::{ArchiveInspection, inspect, inspect_names};
 use self::output::Outputs;
-pub use self::output::{Output, OutputPosition, Piece, Want};
-use self::shelf::Size;
-pub use self::trouble::{Flaw, Trouble};
+pub use self::output::{Output, OutputPosition, OutputRange, Piece};
+use self::segment_list::Size;
+pub use self::trouble::{FileProblem, Flaw};
 pub use self::uploads::UploadId;
 use self::uploads::Uploads;
 use crate::OpenError;
@@ -142,9 +141,9 @@ impl<D: Disk> Archive<D> {
     }
 
     /// Flaws of its files that were found since the last call.
-    pub fn troubles(&mut self) -> Vec<Trouble> {
-        let mut troubles = self.outputs.shelf.troubles();
-        troubles.extend(self.files.shelf.troubles());
+    pub fn troubles(&mut self) -> Vec<FileProblem> {
+        let mut troubles = self.outputs.segment_list.troubles();
+        troubles.extend(self.files.segment_list.troubles());
         troubles.extend(self.uploads.troubles());
         troubles
     }
@@ -152,10 +151,12 @@ impl<D: Disk> Archive<D> {
     /// The space that it takes.
     pub fn usage(&self) -> ArchiveUsage {
         ArchiveUsage {
-            output: self.outputs.shelf.bytes(),
-            results: self.files.shelf.bytes(),
+            output: self.outputs.segment_list.bytes(),
+            results: self.files.segment_list.bytes(),
             uploads: self.uploads.bytes(),
-            files: (self.outputs.shelf.segments_len() + self.files.shelf.segments_len() + self.uploads.len()) as u64,
+            files: (self.outputs.segment_list.segments_len()
+                + self.files.segment_list.segments_len()
+                + self.uploads.len()) as u64,
         }
     }
 
@@ -165,12 +166,12 @@ impl<D: Disk> Archive<D> {
     }
 
     /// Output of tasks, from a place on.
-    pub fn output(&self, want: &Want<'_>, from: OutputPosition) -> Result<Output, Refusal> {
+    pub fn output(&self, want: &OutputRange<'_>, from: OutputPosition) -> Result<Output, Refusal> {
         self.outputs.from(want, from).map_err(Refusal::of)
     }
 
     /// Output of tasks in the order of arrival, after some arrival.
-    pub fn output_after(&self, want: &Want<'_>, after: u64) -> Result<Output, Refusal> {
+    pub fn output_after(&self, want: &OutputRange<'_>, after: u64) -> Result<Output, Refusal> {
         self.outputs.after(want, after).map_err(Refusal::of)
     }
 

@@ -1,11 +1,11 @@
-//! Output of tasks: kept in the order in which it came, read by task or by arrival. Live output, for followers only, is in
+//! Output of tasks, stored in order of arrival and read by task or by arrival. Live output, for followers only, is in
 //! memory.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 use super::record::{Key, Kind};
-use super::shelf::{New, Shelf, Size};
+use super::segment_list::{New, SegmentList, Size};
 use super::{OUTPUT, Refusal, Room};
 use crate::disk::{Disk, DiskFile};
 
@@ -58,7 +58,7 @@ pub struct Output {
 
 /// How much of it is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Want<'a> {
+pub struct OutputRange<'a> {
     /// The number of the job.
     pub job: u64,
     /// Ranges of task numbers, both ends included; `None`: all of them.
@@ -69,7 +69,7 @@ pub struct Want<'a> {
     pub pieces: usize,
 }
 
-impl Want<'_> {
+impl OutputRange<'_> {
     fn has(&self, task: u32) -> bool {
         self.tasks.is_none_or(|tasks| tasks.iter().any(|(first, last)| (*first..=*last).contains(&task)))
     }
@@ -96,7 +96,7 @@ const LIFE_NUMBERS: u64 = 1 << 32;
 /// All output.
 #[derive(Debug)]
 pub(super) struct Outputs<F> {
-    pub(super) shelf: Shelf<F>,
+    pub(super) segment_list: SegmentList<F>,
     live: Live,
     piece_bytes: u64,
     /// The number of the latest arrival.
@@ -120,12 +120,12 @@ impl<F: DiskFile> Outputs<F> {
         now_ms: u64,
         jobs: &BTreeSet<u64>,
     ) -> io::Result<Self> {
-        let shelf = Shelf::open(disk, OUTPUT, Size::of(room, room.output_bytes, true), room.salt, jobs)?;
+        let segment_list = SegmentList::open(disk, OUTPUT, Size::of(room, room.output_bytes, true), room.salt, jobs)?;
         // Later than all that anyone was told of, also of what was in memory after the last record, and whatever the clock says. Only
         // if nothing was kept at all may somebody know of later numbers: `after` looks for that.
-        let seq = shelf.last_seq().saturating_add(LIFE_NUMBERS).max(now_ms << 16);
+        let seq = segment_list.last_seq().saturating_add(LIFE_NUMBERS).max(now_ms << 16);
         let live = Live { pieces: VecDeque::new(), bytes: 0, bytes_max: room.live_bytes };
-        Ok(Self { shelf, live, piece_bytes: room.piece_bytes, seq, opened_at: seq })
+        Ok(Self { segment_list, live, piece_bytes: room.piece_bytes, seq, opened_at: seq })
     }
 
     pub(super) fn put<D: Disk<File = F>>(&mut self, disk: &mut D, pieces: Vec<Piece>) -> Result<(), Refusal> {
@@ -133,7 +133,7 @@ impl<F: DiskFile> Outputs<F> {
         let kept = numbered.iter().filter(|(_, piece)| !piece.live && !piece.bytes.is_empty());
         let kept: Vec<New<'_>> = kept.map(|(seq, piece)| new(*seq, piece)).collect();
         if !kept.is_empty() {
-            self.shelf.append(disk, &kept)?;
+            self.segment_list.append(disk, &kept)?;
         }
         self.seq += numbered.len() as u64;
         numbered.into_iter().filter(|(_, piece)| piece.live).for_each(|(seq, piece)| self.live.add(seq, piece));
@@ -141,8 +141,8 @@ impl<F: DiskFile> Outputs<F> {
     }
 
     /// From a place on, by task, attempt and position.
-    pub(super) fn from(&self, want: &Want<'_>, from: OutputPosition) -> io::Result<Output> {
-        let damaged = self.shelf.may_have_lost(want.job);
+    pub(super) fn from(&self, want: &OutputRange<'_>, from: OutputPosition) -> io::Result<Output> {
+        let damaged = self.segment_list.may_have_lost(want.job);
         let mut output = Output { next: from, arrived: self.seq, damaged, ..Output::default() };
         let mut bytes = 0;
         for (first, last) in want.ranges() {
@@ -155,7 +155,7 @@ impl<F: DiskFile> Outputs<F> {
             let at = begin.at.saturating_sub(self.piece_bytes);
             let key = Key { job: want.job, task: begin.task, attempt: begin.attempt, at, ..Key::default() };
             let (mut told, mut lost) = (begin, None);
-            let mut records = self.shelf.from(&key);
+            let mut records = self.segment_list.from(&key);
             while let Some(found) = records.next()?.filter(|found| found.key.task <= last) {
                 let (key, len) = (found.key, u64::from(found.spot.len));
                 if (told.task, told.attempt) != (key.task, key.attempt) {
@@ -191,12 +191,12 @@ impl<F: DiskFile> Outputs<F> {
     }
 
     /// In the order of arrival, what came after `after`.
-    pub(super) fn after(&self, want: &Want<'_>, after: u64) -> io::Result<Output> {
+    pub(super) fn after(&self, want: &OutputRange<'_>, after: u64) -> io::Result<Output> {
         // Such a number was given when the clock was ahead of what it is now. All that came since the archive was opened is news.
         let after = if after > self.seq { self.opened_at } else { after };
         let mut found: Vec<(u64, Piece)> = Vec::new();
         let mut bytes = 0;
-        let upto = self.shelf.by_arrival(want.job, after, |key, spot, value| {
+        let upto = self.segment_list.by_arrival(want.job, after, |key, spot, value| {
             if want.has(key.task) {
                 if bytes >= want.bytes || found.len() >= want.pieces {
                     return false;
@@ -226,13 +226,13 @@ impl<F: DiskFile> Outputs<F> {
         found.retain(|(seq, _)| *seq <= arrived);
         found.sort_by_key(|(seq, _)| *seq);
         let pieces = found.into_iter().map(|(_, piece)| piece).collect();
-        let (end, damaged) = (upto.is_none() && arrived == self.seq, self.shelf.may_have_lost(want.job));
+        let (end, damaged) = (upto.is_none() && arrived == self.seq, self.segment_list.may_have_lost(want.job));
         Ok(Output { pieces, arrived, end, damaged, ..Output::default() })
     }
 
     pub(super) fn forget<D: Disk<File = F>>(&mut self, disk: &mut D, job: u64) -> Result<(), Refusal> {
         self.live.forget(job);
-        self.shelf.forget(disk, job)
+        self.segment_list.forget(disk, job)
     }
 }
 

@@ -1,4 +1,5 @@
-//! One record of a segment, an entry of its index, and the two fixed ends of its file. `docs/reference/storage.md` has every byte.
+//! Records of a segment, entries of its index, and the fixed header and footer of its file. `docs/reference/storage.md`
+//! has every byte.
 
 use crate::record::{u32_at, u64_at};
 
@@ -81,7 +82,7 @@ impl Kind {
 
 /// Where a record is in its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct RecordSpot {
     pub(super) offset: u32,
     /// Bytes of its value.
     pub(super) len: u32,
@@ -179,7 +180,7 @@ pub(super) fn append(out: &mut Vec<u8>, salt: u64, key: &Key, kind: Kind, name: 
 }
 
 /// Appends an entry.
-pub(super) fn append_entry(out: &mut Vec<u8>, key: &Key, spot: &Spot) {
+pub(super) fn append_entry(out: &mut Vec<u8>, key: &Key, spot: &RecordSpot) {
     out.extend_from_slice(&key.job.to_le_bytes());
     out.extend_from_slice(&key.task.to_le_bytes());
     out.extend_from_slice(&key.attempt.to_le_bytes());
@@ -192,7 +193,7 @@ pub(super) fn append_entry(out: &mut Vec<u8>, key: &Key, spot: &Spot) {
 }
 
 /// The entry that these bytes are.
-pub(super) fn read_entry(bytes: &[u8]) -> Option<(Key, Spot)> {
+pub(super) fn read_entry(bytes: &[u8]) -> Option<(Key, RecordSpot)> {
     let key = Key {
         job: u64_at(bytes, 0)?,
         task: u32_at(bytes, 8)?,
@@ -201,7 +202,7 @@ pub(super) fn read_entry(bytes: &[u8]) -> Option<(Key, Spot)> {
         at: u64_at(bytes, 24)?,
         seq: u64_at(bytes, 32)?,
     };
-    let spot = Spot { offset: u32_at(bytes, 40)?, len: u32_at(bytes, 44)?, kind: Kind::of(*bytes.get(48)?)? };
+    let spot = RecordSpot { offset: u32_at(bytes, 40)?, len: u32_at(bytes, 44)?, kind: Kind::of(*bytes.get(48)?)? };
     Some((key, spot))
 }
 
@@ -325,7 +326,7 @@ mod tests {
 
     #[test]
     fn entries_header_and_footer_come_back() {
-        let spot = Spot { offset: 5, len: 6, kind: Kind::Stderr };
+        let spot = RecordSpot { offset: 5, len: 6, kind: Kind::Stderr };
         let mut bytes = Vec::new();
         append_entry(&mut bytes, &KEY, &spot);
         assert_eq!((bytes.len(), read_entry(&bytes)), (ENTRY_BYTES, Some((KEY, spot))));

@@ -1,5 +1,5 @@
-//! One file of records in the order in which they came. While it is written to, its index is in memory; once it is sealed,
-//! the index is its end, in order, and memory has only which jobs it is for.
+//! A segment: one file of records in order of arrival. While it is written to, its index is in memory; once it is
+//! sealed, the index is its end, in order, and memory has only which jobs it is for.
 
 mod recover;
 
@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::{io, mem};
 
 pub(super) use self::recover::{RecoveredFile, ends};
-use super::record::{self, ENTRY_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, Spot, VALUE_BYTES_MAX};
+use super::record::{
+    self, ENTRY_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, RecordSpot, VALUE_BYTES_MAX,
+};
 use super::trouble::Flaw;
 use crate::disk::{DiskFile, read_up_to, write_all_at};
 use crate::embedded::window::Window;
@@ -72,9 +74,9 @@ impl Gap {
         Self { from: key.at, until: key.seq, job_max: key.item }
     }
 
-    fn spot(&self) -> Spot {
+    fn spot(&self) -> RecordSpot {
         let short = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        Spot { offset: short(self.from), len: short(self.until - self.from), kind: Kind::Gap }
+        RecordSpot { offset: short(self.from), len: short(self.until - self.from), kind: Kind::Gap }
     }
 }
 
@@ -96,7 +98,7 @@ impl Block {
 enum SegmentIndex {
     /// Being written to.
     Open {
-        entries: BTreeMap<Key, Spot>,
+        entries: BTreeMap<Key, RecordSpot>,
         /// Now and then the arrival of a record, and where it begins.
         strides: Vec<(u64, u64)>,
     },
@@ -147,7 +149,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     }
 
     /// A record that cannot be read.
-    pub(super) fn trouble_of(&self, spot: &Spot) -> (Flaw, u64, u64) {
+    pub(super) fn trouble_of(&self, spot: &RecordSpot) -> (Flaw, u64, u64) {
         let (from, until) = (u64::from(spot.offset), u64::from(spot.offset) + record_bytes(spot));
         let flaw = if spot.kind == Kind::Torn { Flaw::Torn } else { Flaw::Record };
         (flaw, from, until.min(self.end))
@@ -174,7 +176,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     }
 
     /// A record cannot be read. Only the first of a segment is told of.
-    fn note(&self, spot: &Spot) {
+    fn note(&self, spot: &RecordSpot) {
         if !self.told.replace(true) {
             self.troubles.borrow_mut().push(self.trouble_of(spot));
         }
@@ -187,7 +189,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
         if entries.len().is_multiple_of(STRIDE) {
             strides.push((head.key.seq, self.end));
         }
-        entries.insert(head.key, Spot { offset, len, kind: head.kind });
+        entries.insert(head.key, RecordSpot { offset, len, kind: head.kind });
         let bytes = head.record_bytes() as u64;
         if is_known {
             *self.jobs.entry(head.key.job).or_insert(0) += bytes;
@@ -234,7 +236,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     }
 
     /// The entries of its index while it is in memory: gaps first, then records in order.
-    fn entries(&self) -> impl Iterator<Item = (Key, Spot)> {
+    fn entries(&self) -> impl Iterator<Item = (Key, RecordSpot)> {
         let entries = match &self.index {
             SegmentIndex::Open { entries, .. } => Some(entries),
             SegmentIndex::Sealed { .. } => None,
@@ -251,7 +253,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
         // Behind whatever a failed write left there, so that the footer is the last of the file.
         let index = self.len;
         let (mut at, mut sum, mut count) = (index, 0, 0);
-        let entries: Vec<(Key, Spot)> = self.entries().collect();
+        let entries: Vec<(Key, RecordSpot)> = self.entries().collect();
         let mut all = entries.iter().peekable();
         let (mut blocks, mut bytes) = (Vec::new(), Vec::with_capacity(ENTRIES * ENTRY_BYTES));
         while let Some((key, spot)) = all.next() {
@@ -284,7 +286,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     }
 
     /// Reads a record; `None` if it is damaged.
-    pub(super) fn read(&self, key: &Key, spot: &Spot) -> Option<Record> {
+    pub(super) fn read(&self, key: &Key, spot: &RecordSpot) -> Option<Record> {
         let found = self.try_read(key, spot);
         if found.is_none() && spot.kind != Kind::Torn {
             self.note(spot);
@@ -292,7 +294,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
         found
     }
 
-    fn try_read(&self, key: &Key, spot: &Spot) -> Option<Record> {
+    fn try_read(&self, key: &Key, spot: &RecordSpot) -> Option<Record> {
         if spot.len as usize > VALUE_BYTES_MAX {
             return None;
         }
@@ -306,7 +308,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     }
 
     /// The name in a damaged record, as it reads now.
-    pub(super) fn name_in(&self, key: &Key, spot: &Spot) -> Option<String> {
+    pub(super) fn name_in(&self, key: &Key, spot: &RecordSpot) -> Option<String> {
         let head = Head::read(&self.bytes_at(spot, HEAD_BYTES)).filter(|head| head.key == *key)?;
         let bytes = self.bytes_at(spot, HEAD_BYTES + head.name_len);
         let name = bytes.get(HEAD_BYTES..).filter(|name| !name.is_empty() && name.len() == head.name_len)?;
@@ -314,7 +316,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     }
 
     /// The bytes of a record, as far as they are there.
-    fn bytes_at(&self, spot: &Spot, len: usize) -> Vec<u8> {
+    fn bytes_at(&self, spot: &RecordSpot, len: usize) -> Vec<u8> {
         let at = u64::from(spot.offset);
         let there = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.min(there)];
@@ -328,7 +330,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     pub(super) fn by_arrival(
         &self,
         after: u64,
-        mut each: impl FnMut(&Key, &Spot, Option<&[u8]>) -> bool,
+        mut each: impl FnMut(&Key, &RecordSpot, Option<&[u8]>) -> bool,
     ) -> io::Result<()> {
         let mut at = HEADER_BYTES as u64;
         if let SegmentIndex::Open { strides, .. } = &self.index {
@@ -358,7 +360,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
         &self,
         from: u64,
         after: u64,
-        mut each: impl FnMut(&Key, &Spot, Option<&[u8]>) -> bool,
+        mut each: impl FnMut(&Key, &RecordSpot, Option<&[u8]>) -> bool,
     ) -> io::Result<()> {
         let mut entries = self.entries_from(&Key::default());
         let mut rest = Vec::new();
@@ -390,7 +392,7 @@ impl<F: DiskFile> ArchiveSegment<F> {
     }
 
     /// The entries of a block, or in a segment that is written to those from a key on; none at the end.
-    fn chunk(&self, next: usize, from: &Key) -> io::Result<Vec<(Key, Spot)>> {
+    fn chunk(&self, next: usize, from: &Key) -> io::Result<Vec<(Key, RecordSpot)>> {
         match &self.index {
             SegmentIndex::Open { entries, .. } => {
                 Ok(entries.range(from..).take(ENTRIES).map(|(key, spot)| (*key, *spot)).collect())
@@ -418,7 +420,7 @@ impl SegmentIndex {
 }
 
 /// Bytes of a record but for its name, which entries do not have.
-fn record_bytes(spot: &Spot) -> u64 {
+fn record_bytes(spot: &RecordSpot) -> u64 {
     HEAD_BYTES as u64 + u64::from(spot.len)
 }
 
@@ -428,9 +430,9 @@ fn record_of(head: &Head, salt: u64, bytes: &[u8]) -> Option<Record> {
     Some(Record { key: head.key, kind: head.kind, name: name.to_vec(), value: value.to_vec() })
 }
 
-fn spot_of(at: u64, head: &Head) -> Spot {
+fn spot_of(at: u64, head: &Head) -> RecordSpot {
     let short = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    Spot { offset: short(at), len: short(head.len as u64), kind: head.kind }
+    RecordSpot { offset: short(at), len: short(head.len as u64), kind: head.kind }
 }
 
 /// A place in the order of a segment's entries.
@@ -441,12 +443,12 @@ pub(super) struct Entries {
     /// The lowest key of the entry behind `chunk`; `None` at the end.
     from: Option<Key>,
     /// The next ones, the first last.
-    chunk: Vec<(Key, Spot)>,
+    chunk: Vec<(Key, RecordSpot)>,
 }
 
 impl Entries {
     /// The next entry, which stays. Gaps are not among them.
-    pub(super) fn peek<F: DiskFile>(&mut self, segment: &ArchiveSegment<F>) -> io::Result<Option<(Key, Spot)>> {
+    pub(super) fn peek<F: DiskFile>(&mut self, segment: &ArchiveSegment<F>) -> io::Result<Option<(Key, RecordSpot)>> {
         while self.chunk.is_empty()
             && let Some(from) = self.from
         {

@@ -1,4 +1,4 @@
-//! Flaws of files of the archive, and the names under which unreadable ones are set aside. Nothing is ever removed
+//! Damaged files of the archive, and the names under which unreadable ones are set aside. Nothing is ever removed
 //! because it cannot be read.
 
 use std::fmt;
@@ -11,7 +11,7 @@ const ASIDE: &str = ".damaged-";
 
 /// Something wrong with a file of the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct FileProblem {
     /// The file's name.
     pub file: String,
     /// The first byte it is about.

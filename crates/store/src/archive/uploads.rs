@@ -1,12 +1,12 @@
-//! Files that were given to tasks, known by their SHA-256: one file each. It gets its name once it is whole, has that hash
-//! and is synced; so a name tells the truth after a power cut, too.
+//! Uploads, identified by their SHA-256: one file each. It gets its name once it is whole, has that hash and is synced;
+//! so a name tells the truth after a power cut, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use sha2::{Digest as _, Sha256};
 
-use super::trouble::{Flaw, Trouble, set_aside, set_aside_from};
+use super::trouble::{FileProblem, Flaw, set_aside, set_aside_from};
 use super::{Refusal, Room};
 use crate::disk::{Disk, DiskFile, read_up_to, write_all_at};
 
@@ -31,7 +31,7 @@ pub(super) struct Uploads<F> {
     named: BTreeSet<UploadId>,
     /// Those that were set aside, and are not there again.
     lost: BTreeSet<UploadId>,
-    troubles: Vec<Trouble>,
+    troubles: Vec<FileProblem>,
     bytes: u64,
     bytes_max: u64,
     count_max: usize,
@@ -164,11 +164,11 @@ impl<F: DiskFile> Uploads<F> {
     }
 
     fn trouble(&mut self, file: String, flaw: Flaw) {
-        self.troubles.push(Trouble { file, from: 0, until: 0, flaw });
+        self.troubles.push(FileProblem { file, from: 0, until: 0, flaw });
     }
 
     /// Flaws that were found since the last call.
-    pub(super) fn troubles(&mut self) -> Vec<Trouble> {
+    pub(super) fn troubles(&mut self) -> Vec<FileProblem> {
         std::mem::take(&mut self.troubles)
     }
 

@@ -1,4 +1,4 @@
-//! The committer's work turn by turn, for programs without threads and clock: simulations.
+//! The committer in single steps, for simulations without threads and clock.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The committer's thread: takes what gathered, commits it, says so, and takes the next.
+//! The committer's thread: it commits the collected groups and reports the result.
 
 use std::sync::Arc;
 use std::time::Duration;

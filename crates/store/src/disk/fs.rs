@@ -1,4 +1,4 @@
-//! The real disk, by the standard library. The only file of this crate that touches files, and the one where fault
+//! The real disk, through the standard library. The only file of this crate that touches files, and the one where fault
 //! injection from outside (a preloaded library) sees every call.
 #![expect(clippy::disallowed_methods, reason = "this is the one place where files are touched")]
 

@@ -1,4 +1,4 @@
-//! A disk in plain memory, for a broker that keeps nothing: what it holds ends with it.
+//! A disk in memory, for a broker without a data directory.
 
 use std::collections::BTreeMap;
 use std::io;

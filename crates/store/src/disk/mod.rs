@@ -1,5 +1,5 @@
-//! The few file operations the log needs: one directory of flat names. [`FsDisk`] is the real one; [`SimDisk`] is its
-//! equivalent in memory, with power cuts and faults; [`MemDisk`] is plain memory.
+//! The interface of a disk: one directory of files, with the operations that the log needs. [`FsDisk`] is the real one;
+//! [`SimDisk`] is its equivalent in memory, with power cuts and faults; [`MemDisk`] is plain memory.
 
 mod crash;
 mod fs;

@@ -1,4 +1,4 @@
-//! The one source of chance of a simulated disk: a small generator, the same on every machine for the same seed.
+//! The random generator of a simulated disk, the same on every machine for the same seed.
 
 /// A seeded generator (splitmix64): one step per number, no state beyond 64 bits.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Writing: one batch, one write, one sync. And making room for it, also on a full disk.
+//! Appending: one batch, one write, one sync. And making room for it, also on a full disk.
 
 use std::io;
 
@@ -19,7 +19,7 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// The effect of a batch on the free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SpaceEffect {
     /// It puts records: refused when the disk is full.
     Grows,
     /// It only deletes, or moves records so that their segment becomes free: may use the reserve.
@@ -28,9 +28,9 @@ pub(super) enum Fate {
 
 impl<D: Disk> Embedded<D> {
     /// Appends a batch and syncs it; `point` is what is true with it, but for the batch's number. Where it begins.
-    pub(super) fn append(&mut self, batch: &mut Batch, point: Point, fate: Fate) -> Result<u64, AppendError> {
+    pub(super) fn append(&mut self, batch: &mut Batch, point: Point, fate: SpaceEffect) -> Result<u64, AppendError> {
         let room = self.make_room(batch.len() as u64, fate);
-        if fate == Fate::Grows {
+        if fate == SpaceEffect::Grows {
             self.is_tight = matches!(room, Err(AppendError::Full(_)));
         }
         room?;
@@ -82,7 +82,7 @@ impl<D: Disk> Embedded<D> {
 
     /// Makes the newest segment one that holds `bytes` more, and always a seal after them. Before them may come the word
     /// that the file is longer now.
-    fn make_room(&mut self, bytes: u64, fate: Fate) -> Result<(), AppendError> {
+    fn make_room(&mut self, bytes: u64, fate: SpaceEffect) -> Result<(), AppendError> {
         let need = bytes + MARKER + MARKER + MARKER;
         let head = self.head();
         if head.end + need > u64::from(head.header.segment_bytes) {
@@ -90,11 +90,11 @@ impl<D: Disk> Embedded<D> {
         }
         match self.prewrite(need) {
             // The room written ahead is used up. The reserve is in a file of its own.
-            Err(AppendError::Full(_)) if fate == Fate::Frees && !self.free.is_empty() => {
+            Err(AppendError::Full(_)) if fate == SpaceEffect::Frees && !self.free.is_empty() => {
                 self.begin_segment()?;
                 self.prewrite(need)
             }
-            Ok(()) if fate == Fate::Grows => self.keep_reserve(need),
+            Ok(()) if fate == SpaceEffect::Grows => self.keep_reserve(need),
             done => done,
         }
     }

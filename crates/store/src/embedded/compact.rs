@@ -1,4 +1,4 @@
-//! Getting room back: the oldest segment is read once more, what lives in it is appended again, and its file is free.
+//! Compaction: the live records of the oldest segment are appended again, and its file is free.
 //!
 //! Promise: the disk holds at most twice the live bytes and four segments (256 MiB) once the committer had time for it.
 //! Work begins when the log is longer than one and a half times the live bytes and one and a half segments; the rest of
@@ -6,7 +6,7 @@
 //! three times its own bytes of this work; in idle times it goes on by itself.
 
 use super::Embedded;
-use super::append::Fate;
+use super::append::SpaceEffect;
 use super::error::{AppendError, Failed};
 use super::format::{HEADER_BYTES, Marker, Point};
 use super::segment::LogSegment;
@@ -123,7 +123,7 @@ impl<D: Disk> Embedded<D> {
             Read::Part => self.point.tail,
             Read::All => self.first_alive(),
         };
-        let start = match self.append(batch, Point { tail, ..self.point }, Fate::Frees) {
+        let start = match self.append(batch, Point { tail, ..self.point }, SpaceEffect::Frees) {
             Ok(start) => start,
             Err(error) => {
                 // The gathered records were not moved: begin this segment again.

@@ -1,4 +1,4 @@
-//! Why a log could not be opened. Nothing is changed on the disk then.
+//! Errors of opening a log. Nothing is changed on the disk then.
 
 use std::io;
 
@@ -29,7 +29,7 @@ pub enum OpenError {
         /// Where the damage begins.
         offset: u64,
         /// The kind of damage.
-        what: Wrong,
+        what: DamageKind,
     },
     /// A newer broker wrote this.
     #[error("{file} has format {found}; this version supports formats up to {known}")]
@@ -46,7 +46,7 @@ pub enum OpenError {
 /// The kind of damage of a file of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Wrong {
+pub enum DamageKind {
     /// The first bytes are not a header of a segment.
     #[error("no valid header")]
     Header,
@@ -76,7 +76,7 @@ impl OpenError {
         move |source| Self::Io { doing, file, source }
     }
 
-    pub(super) fn damaged(file: &str, offset: u64, what: Wrong) -> Self {
+    pub(super) fn damaged(file: &str, offset: u64, what: DamageKind) -> Self {
         Self::Damaged { file: file.to_owned(), offset, what }
     }
 }

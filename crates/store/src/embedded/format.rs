@@ -1,4 +1,4 @@
-//! The two fixed layouts of the log: a segment's header and a batch's commit marker. `docs/reference/storage.md` has every byte.
+//! The layouts of a segment's header and of a batch's commit marker. `docs/reference/storage.md` has every byte.
 
 use crate::record::{self, Raw, u32_at, u64_at};
 use crate::store::{CommitNo, Epoch, RecordNo, Space};

@@ -1,4 +1,4 @@
-//! Where each numbered record is: about 10 bytes a record, and nothing for numbers that are not there.
+//! The index of numbered records: about 10 bytes a record, and nothing for unused numbers.
 //!
 //! Numbers are cut into chunks of 4,096; a chunk holds the low bits of its numbers in order, and their places. A record
 //! that dies leaves a hole; when more holes than records are left, the chunk closes up. So a step costs a search in one

@@ -1,4 +1,4 @@
-//! Looking at a directory that may be damaged: what opening it would find, and if it would be refused, what is left.
+//! Inspection of a directory that may be damaged: its state, and the intact part.
 //!
 //! Nothing is written, created or locked. While a broker runs on the directory, what is read may change meanwhile.
 
@@ -54,7 +54,7 @@ pub struct Log {
 #[non_exhaustive]
 pub struct Damage {
     /// Bytes that held batches and no longer do.
-    pub places: Vec<Spoilt>,
+    pub places: Vec<DamagedPart>,
     /// Segments that are in no file of the directory.
     pub missing: Vec<u64>,
     /// Batches that are gone. With segments missing at either end of the log there may be more.
@@ -67,7 +67,7 @@ pub struct Damage {
 
 /// A damaged part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spoilt {
+pub struct DamagedPart {
     /// The file's name in the directory.
     pub file: String,
     /// Where the damage begins.
@@ -205,7 +205,7 @@ fn survey<D: Disk>(disk: &mut D) -> Result<Damage, OpenError> {
     for (name, slot) in names.iter().filter_map(|name| Some((name, slot_of(name)?))) {
         let (spare, first) = read_first(disk, name, slot)?;
         match first {
-            First::Damaged => damage.places.push(Spoilt { file: name.clone(), from: 0, until: spare.len }),
+            First::Damaged => damage.places.push(DamagedPart { file: name.clone(), from: 0, until: spare.len }),
             First::Blank | First::Newer(_) => {}
             First::Header(header) => {
                 let walk = walk(&LogSegment::new(spare, header), &mut window)?;
@@ -274,7 +274,7 @@ fn judge(walks: &BTreeMap<u64, Walk>, tail: u64, damage: &mut Damage) {
     let until = newest.map_or(tail, |(generation, walk)| generation + u64::from(walk.is_sealed));
     damage.missing = (tail..=until).filter(|generation| !walks.contains_key(generation)).collect();
     for (generation, walk) in walks {
-        let spoilt = |(from, until): (u64, u64)| Spoilt { file: walk.file.clone(), from, until };
+        let spoilt = |(from, until): (u64, u64)| DamagedPart { file: walk.file.clone(), from, until };
         damage.places.extend(walk.gaps.iter().copied().map(spoilt));
         let is_newest = newest.is_some_and(|(newest, _)| newest == generation);
         if !walk.is_sealed && !is_newest {

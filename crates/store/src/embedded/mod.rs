@@ -29,7 +29,7 @@ use crate::limits;
 use crate::record::Raw;
 use crate::store::{Capacity, CommitNo, Epoch, Item, RecordNo, Space, Store, Stored, Usage};
 
-use append::Fate;
+use append::SpaceEffect;
 use compact::Cleaner;
 use error::AppendError;
 use format::{MARKER_BYTES, Marker, Point};
@@ -37,9 +37,9 @@ use segment::{LogSegment, Spare};
 use tables::Tables;
 use window::Window;
 
-pub use error::{OpenError, Wrong};
+pub use error::{DamageKind, OpenError};
 pub use format::FORMAT;
-pub use inspect::{Contents, Damage, Inspection, Log, Spoilt, inspect, inspect_headers, inspect_with};
+pub use inspect::{Contents, Damage, DamagedPart, Inspection, Log, inspect, inspect_headers, inspect_with};
 pub use recovery::Recovered;
 
 /// How a log is laid out.
@@ -167,7 +167,7 @@ impl<D: Disk> Store for Embedded<D> {
         if batch.is_beyond(self.capacity().batch_bytes_max) {
             return Err(CommitError::TooLarge);
         }
-        let fate = if batch.has_puts() { Fate::Grows } else { Fate::Frees };
+        let fate = if batch.has_puts() { SpaceEffect::Grows } else { SpaceEffect::Frees };
         let point = Point { commit: no, last_record: self.point.last_record.max(batch.last_record()), ..self.point };
         match self.append(batch, point, fate) {
             Ok(start) => self.apply(batch, start),

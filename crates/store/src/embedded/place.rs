@@ -1,4 +1,4 @@
-//! Where a record is: file, offset and length in 64 bits, so that a million of them are 8 MB.
+//! The place of a record: file, offset and length in 64 bits, so that a million of them are 8 MB.
 
 /// A record's file (18 bits), offset (23) and length (23), both in steps of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Reading records back: one by one for a prefetch, all of them after a start.
+//! Reads of records: single ones for a prefetch, all of them after a start.
 
 use super::Embedded;
 use super::place::RecordPlace;

@@ -1,4 +1,4 @@
-//! Opening a directory: find the log in whatever files are there, cut its torn end, refuse what is damaged.
+//! Recovery: find the log among the files, cut its torn end, refuse damage.
 //!
 //! Nothing is changed before all of it was read and found good. What a broken process left in the cache of the system
 //! may not be on the disk although it can be read: so the last batch is written once more before anything builds on it.
@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-use super::append::{Fate, blank_header, hold_length, mix, write_header};
+use super::append::{SpaceEffect, blank_header, hold_length, mix, write_header};
 use super::compact::Cleaner;
-use super::error::{AppendError, Failed, OpenError, Wrong};
+use super::error::{AppendError, DamageKind, Failed, OpenError};
 use super::format::{First, HEADER_BYTES, Point, SegmentHeader};
 use super::segment::{Batches, LogSegment, Spare, TableChange, WholeBatch, name, slot_of};
 use super::tables::Tables;
@@ -68,7 +68,7 @@ impl<D: Disk> Embedded<D> {
             store.confirm(replayed.last)?;
         }
         store.point.epoch = Epoch(store.point.epoch.0 + 1);
-        let opened = store.append(&mut Batch::new(), store.point, Fate::Frees);
+        let opened = store.append(&mut Batch::new(), store.point, SpaceEffect::Frees);
         opened.map_err(AppendError::into_failed)?;
         if !replayed.has_sign {
             store.put_up_sign()?;
@@ -134,14 +134,14 @@ pub(super) fn read_log<D: Disk>(disk: &mut D, window: &mut Window) -> Result<Rep
     let mut found = FoundFiles::look(disk)?;
     let doubtful = std::mem::take(&mut found.doubtful);
     // A log that is whole without them does not need them. If it is not, they are what is wrong with it.
-    let headless = doubtful.first().map(|spare| OpenError::damaged(&name(spare.slot), 0, Wrong::Header));
+    let headless = doubtful.first().map(|spare| OpenError::damaged(&name(spare.slot), 0, DamageKind::Header));
     let is_lost = found.segments.is_empty() && doubtful.iter().any(|spare| spare.len > HEADER_BYTES as u64);
     let replayed = found.replay(window).and_then(|replayed| match replayed.last {
-        None if replayed.has_sign => Err(OpenError::damaged(SIGN, 0, Wrong::Missing(replayed.point.tail.max(1)))),
+        None if replayed.has_sign => Err(OpenError::damaged(SIGN, 0, DamageKind::Missing(replayed.point.tail.max(1)))),
         _ => Ok(replayed),
     });
     match (replayed, headless) {
-        (Err(OpenError::Damaged { what: Wrong::Missing(_), .. }), Some(error)) => Err(error),
+        (Err(OpenError::Damaged { what: DamageKind::Missing(_), .. }), Some(error)) => Err(error),
         (Ok(_), Some(error)) if is_lost => Err(error),
         (Ok(mut replayed), _) => {
             replayed.unused.extend(doubtful.iter().map(|spare| spare.slot));
@@ -220,7 +220,7 @@ impl<F: DiskFile> FoundFiles<F> {
                 First::Header(header) => {
                     let generation = header.point.generation;
                     if found.segments.insert(generation, LogSegment::new(spare, header)).is_some() {
-                        return Err(OpenError::damaged(&name, 0, Wrong::Twice(generation)));
+                        return Err(OpenError::damaged(&name, 0, DamageKind::Twice(generation)));
                     }
                 }
             }
@@ -248,7 +248,7 @@ impl<F: DiskFile> FoundFiles<F> {
         };
         for (expected, (generation, mut segment)) in (tail..).zip(counting) {
             if generation != expected {
-                return Err(OpenError::damaged(&segment.name(), 0, Wrong::Missing(expected)));
+                return Err(OpenError::damaged(&segment.name(), 0, DamageKind::Missing(expected)));
             }
             let is_head = head.is_some_and(|head| head.generation == generation);
             replay_segment(&mut segment, is_head, window, &mut replayed)?;
@@ -265,7 +265,7 @@ impl<F: DiskFile> FoundFiles<F> {
         let end = read_end(newest, window)?;
         if let Some(last) = end.last {
             if last.marker.is_seal {
-                return Err(OpenError::damaged(&name, last.start, Wrong::Missing(point.generation + 1)));
+                return Err(OpenError::damaged(&name, last.start, DamageKind::Missing(point.generation + 1)));
             }
             return Ok(Some(Point { tail: last.marker.point.tail, ..point }));
         }
@@ -274,11 +274,11 @@ impl<F: DiskFile> FoundFiles<F> {
             return Ok(Some(point));
         }
         let Some(before) = self.segments.get(&(point.generation - 1)) else {
-            return Err(OpenError::damaged(&name, 0, Wrong::Missing(point.generation - 1)));
+            return Err(OpenError::damaged(&name, 0, DamageKind::Missing(point.generation - 1)));
         };
         let end = read_end(before, window)?;
         let Some(last) = end.last else {
-            return Err(OpenError::damaged(&before.name(), end.at, Wrong::Unfinished));
+            return Err(OpenError::damaged(&before.name(), end.at, DamageKind::Unfinished));
         };
         if end.is_sealed() {
             return Ok(Some(Point { tail: last.marker.point.tail, ..point }));
@@ -325,7 +325,7 @@ fn replay_segment<F: DiskFile>(
     let name = segment.name();
     let header = segment.header.point;
     if replayed.last.is_some() && header.batch != replayed.point.batch + 1 {
-        return Err(OpenError::damaged(&name, 0, Wrong::Order));
+        return Err(OpenError::damaged(&name, 0, DamageKind::Order));
     }
     let failed = |error: io::Error| OpenError::io("read", &name)(error);
     let mut batches = Batches::new(segment, window);
@@ -335,7 +335,7 @@ fn replay_segment<F: DiskFile>(
     while !is_sealed && let Some((whole, changes)) = batches.next().map_err(failed)? {
         let next = whole.marker.point;
         if next.epoch < replayed.point.epoch || next.commit < replayed.point.commit {
-            return Err(OpenError::damaged(&name, whole.start, Wrong::Order));
+            return Err(OpenError::damaged(&name, whole.start, DamageKind::Order));
         }
         for change in changes.drain(..) {
             match change {
@@ -356,13 +356,13 @@ fn replay_segment<F: DiskFile>(
     let at = batches.at();
     if !is_sealed {
         if batches.is_followed().map_err(failed)? {
-            return Err(OpenError::damaged(&name, at, Wrong::Batch));
+            return Err(OpenError::damaged(&name, at, DamageKind::Batch));
         }
         if !is_head {
-            return Err(OpenError::damaged(&name, at, Wrong::Unfinished));
+            return Err(OpenError::damaged(&name, at, DamageKind::Unfinished));
         }
         if segment.len < file_bytes {
-            return Err(OpenError::damaged(&name, segment.len, Wrong::Cut(file_bytes)));
+            return Err(OpenError::damaged(&name, segment.len, DamageKind::Cut(file_bytes)));
         }
     }
     replayed.point = point;

@@ -1,4 +1,4 @@
-//! One file of the log, and reading it batch by batch.
+//! A segment: one file of the log, read batch by batch.
 
 use std::io;
 

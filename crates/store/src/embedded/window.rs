@@ -1,5 +1,5 @@
-//! Reading a file from front to back through a buffer that moves along. It grows for a long record only as far as the
-//! file really reaches.
+//! A buffer that moves through a file from front to back. It grows for a long record only as far as the file really
+//! reaches.
 
 use std::io;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use turno_store::archive::{
-    Archive, FileList, FilePiece, FileRow, Output, OutputPosition, Piece, Refusal, Room, UploadId, Want,
+    Archive, FileList, FilePiece, FileRow, Output, OutputPosition, OutputRange, Piece, Refusal, Room, UploadId,
 };
 use turno_store::disk::{Fault, SimDisk};
 
@@ -26,8 +26,8 @@ pub(crate) fn piece(job: u64, task: u32, attempt: u32, at: u64, bytes: &[u8]) ->
     Piece { job, task, attempt, stderr: false, at, live: false, bytes: bytes.to_vec(), lost: 0 }
 }
 
-pub(crate) const fn all_of(job: u64) -> Want<'static> {
-    Want { job, tasks: None, bytes: usize::MAX, pieces: usize::MAX }
+pub(crate) const fn all_of(job: u64) -> OutputRange<'static> {
+    OutputRange { job, tasks: None, bytes: usize::MAX, pieces: usize::MAX }
 }
 
 fn all(archive: &Archive<SimDisk>, job: u64) -> Vec<Piece> {
@@ -75,7 +75,7 @@ fn output_is_read_in_order_over_all_segments_and_after_a_restart() {
     assert_eq!(all(&open(&disk, [1]), 1), written);
 
     // By pages, however small they are.
-    let small = Want { bytes: 120, ..all_of(1) };
+    let small = OutputRange { bytes: 120, ..all_of(1) };
     let (mut pages, mut place) = (Vec::new(), OutputPosition::default());
     loop {
         let Output { pieces, next, end, .. } = archive.output(&small, place).unwrap();
@@ -90,7 +90,7 @@ fn output_is_read_in_order_over_all_segments_and_after_a_restart() {
 
     // Some tasks only, however they are named.
     let tasks = [(90, 200), (3, 5), (4, 6)];
-    let some = Want { tasks: Some(&tasks), ..all_of(1) };
+    let some = OutputRange { tasks: Some(&tasks), ..all_of(1) };
     let wanted: Vec<Piece> = written.iter().filter(|piece| matches!(piece.task, 3..=6 | 90..)).cloned().collect();
     assert_eq!(archive.output(&some, OutputPosition::default()).unwrap().pieces, wanted);
     let behind = OutputPosition { task: 95, attempt: 1, at: 50 };
@@ -108,7 +108,7 @@ fn what_came_twice_is_told_once() {
     }
     let told = [piece(1, 0, 1, 0, b"abcde"), piece(1, 0, 1, 5, b"fgh"), piece(1, 0, 1, 20, b"tail")];
     assert_eq!(all(&archive, 1), told);
-    let one = Want { pieces: 1, ..all_of(1) };
+    let one = OutputRange { pieces: 1, ..all_of(1) };
     let first = archive.output(&one, OutputPosition::default()).unwrap();
     assert_eq!((first.pieces.as_slice(), first.end), (&told[..1], false));
     assert_eq!(archive.output(&one, first.next).unwrap().pieces, [told[1].clone()]);
@@ -127,7 +127,7 @@ fn followers_hear_in_the_order_of_arrival_and_what_is_not_kept() {
     let mut heard = Vec::new();
     let mut after = start;
     loop {
-        let output = archive.output_after(&Want { pieces: 1, ..all_of(1) }, after).unwrap();
+        let output = archive.output_after(&OutputRange { pieces: 1, ..all_of(1) }, after).unwrap();
         heard.extend(output.pieces);
         after = output.arrived;
         if output.end {
@@ -136,7 +136,7 @@ fn followers_hear_in_the_order_of_arrival_and_what_is_not_kept() {
     }
     assert_eq!(heard, told);
     assert_eq!(archive.output_after(&all_of(1), after).unwrap().pieces, []);
-    let some = Want { tasks: Some(&[(5, 5)]), ..all_of(1) };
+    let some = OutputRange { tasks: Some(&[(5, 5)]), ..all_of(1) };
     assert_eq!(archive.output_after(&some, start).unwrap().pieces, told[1..2]);
     // It was never written down.
     assert_eq!(all(&archive, 1), [told[2].clone(), told[0].clone()]);
@@ -191,7 +191,7 @@ fn followers_of_many_segments_miss_nothing() {
     let written = fill(&mut archive, 100);
     let (mut heard, mut after) = (Vec::new(), start);
     loop {
-        let output = archive.output_after(&Want { bytes: 3_000, ..all_of(1) }, after).unwrap();
+        let output = archive.output_after(&OutputRange { bytes: 3_000, ..all_of(1) }, after).unwrap();
         heard.extend(output.pieces);
         after = output.arrived;
         if output.end {

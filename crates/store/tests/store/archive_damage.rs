@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use turno_store::OpenError;
 use turno_store::archive::{
-    Archive, FilePiece, Flaw, OutputPosition, Refusal, Room, Trouble, UploadId, inspect, inspect_names,
+    Archive, FilePiece, FileProblem, Flaw, OutputPosition, Refusal, Room, UploadId, inspect, inspect_names,
 };
 use turno_store::disk::{Disk as _, DiskFile as _, SimDisk};
 
@@ -243,7 +243,7 @@ fn a_damaged_upload_is_set_aside_and_can_be_put_again() {
     let cut = changed(&disk, &name, |bytes| bytes.truncate(4));
     for disk in [between, cut] {
         let found = inspect(&mut disk.clone()).unwrap().troubles;
-        assert!(matches!(&found[..], [Trouble { flaw: Flaw::Hash, .. }]), "{found:?}");
+        assert!(matches!(&found[..], [FileProblem { flaw: Flaw::Hash, .. }]), "{found:?}");
         let mut archive = open(&disk, []);
         assert!(matches!(archive.upload(0, hello(), 0), Err(Refusal::Damaged)));
         assert_eq!(flaws(&mut archive), [Flaw::SetAside(format!("{name}.damaged-1"))]);
@@ -269,7 +269,7 @@ fn a_look_names_everything_that_is_wrong() {
     assert_eq!(inspect(&mut disk.clone()).unwrap().records, 4);
     let cut = changed(&disk, "output-000001", |bytes| bytes.truncate(bytes.len() - 2));
     let found = inspect(&mut cut.clone()).unwrap();
-    assert!(matches!(&found.troubles[..], [Trouble { flaw: Flaw::Torn, .. }]) && found.records == 3, "{found:?}");
+    assert!(matches!(&found.troubles[..], [FileProblem { flaw: Flaw::Torn, .. }]) && found.records == 3, "{found:?}");
     let mut files = cut.files();
     files.insert("output-000002.damaged-5".to_owned(), b"?".to_vec());
     files.insert("output-000003".to_owned(), b"not a segment at all, but long enough".to_vec());

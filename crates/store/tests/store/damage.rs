@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_store::disk::{FsDisk, Rng, SimDisk, TakeError};
-use turno_store::{Batch, Embedded, OpenError, RecordNo, Recovered, Settings, Space, Store, Wrong, inspect};
+use turno_store::{Batch, DamageKind, Embedded, OpenError, RecordNo, Recovered, Settings, Space, Store, inspect};
 
 use crate::backends::{Backend, SMALL, Simulated};
 use crate::model::{Contents, commit, numbers, puts};
@@ -77,7 +77,7 @@ fn a_flipped_bit_in_the_middle_is_refused_with_its_place() {
         let at = 512 + rng.below(6_000) as usize;
         files.get_mut(&name).unwrap()[at] ^= 1 << rng.below(8);
         match open(&files) {
-            Err(OpenError::Damaged { file, offset, what: Wrong::Batch }) => {
+            Err(OpenError::Damaged { file, offset, what: DamageKind::Batch }) => {
                 assert!(file == name && offset <= at as u64 && offset + 600 > at as u64, "{offset} for {at}");
             }
             // Padding is not part of any record.

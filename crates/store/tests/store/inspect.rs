@@ -4,7 +4,8 @@ use std::path::Path;
 
 use turno_store::disk::{Disk, FsDisk, SimDisk};
 use turno_store::{
-    Damage, Embedded, Inspection, Log, OpenError, RecordNo, Space, Store, Wrong, inspect, inspect_headers, inspect_with,
+    Damage, DamageKind, Embedded, Inspection, Log, OpenError, RecordNo, Space, Store, inspect, inspect_headers,
+    inspect_with,
 };
 
 use crate::backends::{Backend, SMALL, Simulated};
@@ -162,7 +163,7 @@ fn a_cut_newest_segment_is_damage_without_a_count() {
     let (name, end) = &log.end;
     files.get_mut(name).unwrap().truncate(*end as usize);
     let seen = look(&files);
-    assert!(matches!(seen.log, Err(OpenError::Damaged { what: Wrong::Cut(_), .. })), "{:?}", seen.log);
+    assert!(matches!(seen.log, Err(OpenError::Damaged { what: DamageKind::Cut(_), .. })), "{:?}", seen.log);
     let damage = seen.damage.unwrap();
     assert_eq!((damage.lost_batches, damage.whole_batches), (0, log.batches));
 }
@@ -205,7 +206,7 @@ fn two_files_of_one_segment_lose_nothing_but_are_refused() {
     let copy = files[&segment(&files, 2)].clone();
     files.insert("segment-000777".to_owned(), copy);
     let seen = look(&files);
-    assert!(matches!(seen.log, Err(OpenError::Damaged { what: Wrong::Twice(2), .. })), "{:?}", seen.log);
+    assert!(matches!(seen.log, Err(OpenError::Damaged { what: DamageKind::Twice(2), .. })), "{:?}", seen.log);
     assert_eq!(seen.damage.unwrap().lost_batches, 0);
 }
 

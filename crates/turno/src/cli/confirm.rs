@@ -1,4 +1,4 @@
-//! Asking before something is destroyed.
+//! Confirmation before something is destroyed.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 

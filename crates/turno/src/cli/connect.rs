@@ -1,4 +1,4 @@
-//! Finding the broker and asking it.
+//! Connections of commands to the broker.
 
 use std::fmt::{self, Write as _};
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! How a command fails: one line what, one line why, one line fix, a stable code and its exit status.
+//! Failures of commands: one line each for error, cause and fix, a stable code and its exit status.
 
 mod system;
 

@@ -1,4 +1,4 @@
-//! How an event is printed, no matter who it was that waited for it; and what is said of texts that are no topics.
+//! Printing of events, and advice on invalid topics.
 
 use turno_client::{Event, Filter, Topic, TopicError};
 use turno_proto::model::Code;

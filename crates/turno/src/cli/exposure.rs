@@ -51,7 +51,7 @@ pub(crate) fn refuse_to_be_unreachable(settings: &Settings) -> Result<(), Failur
 
 /// A file or directory that other users can get at.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Loose {
+pub(crate) struct ExposedPath {
     pub(crate) path: PathBuf,
     /// The kind of file.
     pub(crate) what: &'static str,
@@ -61,7 +61,7 @@ pub(crate) struct Loose {
     pub(crate) fix: String,
 }
 
-impl Loose {
+impl ExposedPath {
     fn of(path: &Path, what: &'static str, tight: &str) -> Option<Self> {
         let found = std::fs::metadata(path).ok()?;
         let is_ours = found.uid() == rustix::process::geteuid().as_raw();
@@ -75,14 +75,14 @@ impl Loose {
 
 /// Logs what other users can get at.
 pub(crate) fn warn_of_loose(config: &Config) {
-    for Loose { path, what, mode, fix } in loose(config) {
+    for ExposedPath { path, what, mode, fix } in loose(config) {
         let mode = format!("{mode:o}");
         warn!(path = %path.display(), what, mode, fix, "other users of this machine can access this");
     }
 }
 
 /// Files with secrets and directories with data that other users can get at. What is not there is not open.
-pub(crate) fn loose(config: &Config) -> Vec<Loose> {
+pub(crate) fn loose(config: &Config) -> Vec<ExposedPath> {
     let settings = config.typed();
     let files = [&settings.link_secret_file, &settings.ring.secret_file];
     let mut secrets: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
@@ -94,13 +94,13 @@ pub(crate) fn loose(config: &Config) -> Vec<Loose> {
         }
     }
     // A path that is no directory is refused later, with its own reason.
-    let directory = |path: &Path| Loose::of(path, "a data directory", "700").filter(|_| path.is_dir());
+    let directory = |path: &Path| ExposedPath::of(path, "a data directory", "700").filter(|_| path.is_dir());
     let mut data = Vec::new();
     // Below a directory that is closed nothing is open.
     if settings.broker.data.is_some() && directory(&settings.data).is_some() {
         data = vec![settings.data.clone(), settings.data.join("store"), settings.data.join("archive")];
     }
-    let secrets = secrets.iter().filter_map(|path| Loose::of(path, "a file with a secret", "600"));
+    let secrets = secrets.iter().filter_map(|path| ExposedPath::of(path, "a file with a secret", "600"));
     secrets.chain(data.iter().filter_map(|path| directory(path))).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Log lines: to stderr, never in the way of what is logged about.
+//! Log lines on stderr, which never block the program.
 //!
 //! Lines go through a bounded buffer to a thread that writes them. When the buffer is full they are dropped and
 //! counted, and the count is told at the end.
@@ -192,9 +192,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
+    struct LogOutput(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Paper {
+    impl io::Write for LogOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    impl Paper {
+    impl LogOutput {
         fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_journal_gets_priorities_and_no_time() {
-        let paper = Paper::default();
+        let paper = LogOutput::default();
         let copy = paper.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || copy.clone())
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn what_peers_chose_is_escaped_in_every_style() {
         let hostile = "\x1b]52;c;aGk=\x07\u{9b}2J\u{202e}\u{200b}\nforged";
-        let log = |subscriber: Box<dyn Fn(Paper) -> tracing::Dispatch>| {
-            let paper = Paper::default();
+        let log = |subscriber: Box<dyn Fn(LogOutput) -> tracing::Dispatch>| {
+            let paper = LogOutput::default();
             tracing::dispatcher::with_default(&subscriber(paper.clone()), || {
                 let error = io::Error::other(hostile);
                 tracing::info!(name = hostile, shown = %hostile, debug = ?hostile, %error, "a peer says {hostile}");

@@ -1,4 +1,4 @@
-//! The one way out: data to stdout, everything else to stderr.
+//! Output of commands: data to stdout, everything else to stderr.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal as _, Write as _};

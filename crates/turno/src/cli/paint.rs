@@ -1,4 +1,4 @@
-//! Colour on stderr, when somebody wants it.
+//! Colour on stderr.
 
 use std::io::IsTerminal as _;
 

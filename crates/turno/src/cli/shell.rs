@@ -1,4 +1,4 @@
-//! Words as a shell reads them.
+//! Shell words: splitting and quoting.
 
 /// A word that a shell reads back as it is.
 pub(crate) fn quoted(word: &str) -> String {

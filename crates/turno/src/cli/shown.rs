@@ -1,4 +1,4 @@
-//! Text that people read, made safe for a terminal.
+//! Text for people, escaped for a terminal.
 //!
 //! Peers choose names, addresses, labels, commands, failure texts and more, and a terminal obeys escape sequences wherever
 //! they come from. [`escaped`] is the one function that makes such text harmless. [`Page`] is what [`super::output::Output`]

@@ -1,4 +1,4 @@
-//! Signals that end a command that goes on.
+//! Signals that end a running command.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

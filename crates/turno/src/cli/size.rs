@@ -1,4 +1,4 @@
-//! Sizes as people read them; programs get bytes.
+//! Sizes in human-readable form.
 
 /// Three digits and a binary unit: `512B`, `1.50KiB`, `11.8GiB`.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]

@@ -1,4 +1,4 @@
-//! Rows for people: columns without borders, so that `awk` works too.
+//! Tables for people: columns without borders, so that `awk` works too.
 
 use std::borrow::Cow;
 

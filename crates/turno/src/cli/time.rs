@@ -1,4 +1,4 @@
-//! Moments and lengths of time, as people read them.
+//! Times and durations in human-readable form.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Many calls at a time, their ends in the order of their beginnings.
+//! A window of concurrent calls, whose results come in the order of their starts.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Words in sentences and cells.
+//! Formatting of words in sentences and cells.
 
 use serde::Serialize;
 pub(crate) use turno_proto::model::text::{count, one_line};

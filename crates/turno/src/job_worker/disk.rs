@@ -1,4 +1,4 @@
-//! Disk errors of a worker, as the status of a task; and access to that disk.
+//! Disk access of a worker, with disk errors as statuses of tasks.
 
 use std::io;
 use std::path::Path;

@@ -33,11 +33,11 @@ use turno_proto::model::limits::FOREMAN_HELLO_MS;
 use self::drain::{Drain, Due};
 use self::files::Files;
 use self::guard::Guard;
-use self::link::{Finder, ForemanPlace, Link, LinkEvent, NoWay};
+use self::link::{Finder, ForemanPlace, Link, LinkEvent, NoForeman};
 use self::outbox::Outbox;
 use self::queues::Queues;
 use self::scratch::Scratch;
-use self::task::Kit;
+use self::task::TaskContext;
 use self::tasks::RunningTasks;
 use crate::process::at;
 
@@ -76,12 +76,12 @@ pub(crate) enum CannotBegin {
     #[error(transparent)]
     Slots(#[from] TooManyProcs),
     #[error(transparent)]
-    NoWay(#[from] NoWay),
+    NoWay(#[from] NoForeman),
 }
 
 /// Somebody wants the job worker to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum EndRequest {
     /// A signal, with the exit status it gives if it is the second one.
     Signal(u8),
     /// Its standard input has ended.
@@ -115,7 +115,7 @@ pub(crate) struct JobWorker {
     end: Worker,
     link: Link,
     place: ForemanPlace,
-    kit: Kit,
+    context: TaskContext,
     scratch: Arc<Scratch>,
     tasks: RunningTasks,
     queues: Queues,
@@ -141,7 +141,7 @@ impl JobWorker {
         let guard = Guard::start(&settings.id, scratch.root()).map_err(CannotBegin::Guard)?;
         let outbox = Outbox::start(&settings.id, settings.broker.clone());
         let files = Files::new(Arc::clone(&scratch), outbox.clone());
-        let kit = Kit { worker: Arc::from(settings.id.as_str()), guard, files, outbox };
+        let context = TaskContext { worker: Arc::from(settings.id.as_str()), guard, files, outbox };
         end.set_labels(settings.labels.clone());
         let now = Instant::now();
         end.connect(Mono::ZERO);
@@ -150,7 +150,7 @@ impl JobWorker {
             end,
             link,
             place,
-            kit,
+            context,
             scratch,
             tasks: RunningTasks::default(),
             queues: Queues::new(None),
@@ -168,14 +168,14 @@ impl JobWorker {
     pub(crate) async fn run<E>(
         mut self,
         queues: Option<Arc<WorkerHandle>>,
-        mut ask: impl AsyncFnMut() -> Ask,
+        mut ask: impl AsyncFnMut() -> EndRequest,
         mut tell: impl FnMut(&WorkerReport) -> Result<(), E>,
     ) -> Result<JobWorkerEnd, E> {
         self.queues = Queues::new(queues);
         while !self.is_over() {
             let due = self.due();
             tokio::select! {
-                wish = ask() => self.asked(wish),
+                order = ask() => self.asked(order),
                 update = self.tasks.next() => {
                     self.idle_since = Instant::now();
                     debug!(job = update.job, task = update.task, status = update.status, "a task ended");
@@ -238,13 +238,15 @@ impl JobWorker {
         }
     }
 
-    fn asked(&mut self, ask: Ask) {
+    fn asked(&mut self, ask: EndRequest) {
         match ask {
-            Ask::Signal(exit) if !self.drain.works() => {
+            EndRequest::Signal(exit) if !self.drain.works() => {
                 self.say(WorkerReport::Cuts { tasks: self.tasks.len() + self.queues.in_flight() });
                 self.cut_now(JobWorkerEnd::Cut(exit));
             }
-            Ask::Signal(_) | Ask::InputEnded => self.drain(JobWorkerEnd::Asked, Some(self.settings.drain_timeout)),
+            EndRequest::Signal(_) | EndRequest::InputEnded => {
+                self.drain(JobWorkerEnd::Asked, Some(self.settings.drain_timeout))
+            }
         }
     }
 
@@ -321,7 +323,7 @@ impl JobWorker {
                 WorkerEvent::Start(tasks) => {
                     for task in tasks {
                         debug!(job = task.job, task = task.task, attempt = task.attempt, "a task begins");
-                        self.tasks.start(task, self.kit.clone());
+                        self.tasks.start(task, self.context.clone());
                     }
                 }
                 WorkerEvent::Cancel(tasks) => tasks.into_iter().for_each(|task| self.tasks.cancel(task)),
@@ -368,12 +370,12 @@ impl JobWorker {
         if untold > 0 && !matches!(self.drain.reason(), JobWorkerEnd::Stopped { now: true }) {
             said.push(WorkerReport::Untold { tasks: untold });
         }
-        let lost = self.kit.outbox.clone().close().await;
+        let lost = self.context.outbox.clone().close().await;
         if lost.bytes > 0 {
             said.push(WorkerReport::OutputLost { tasks: lost.tasks, bytes: lost.bytes });
         }
         if all_gone {
-            self.kit.guard.dismiss();
+            self.context.guard.dismiss();
         }
         debug!(directory = %self.scratch.root().display(), "leaving");
         said

@@ -1,4 +1,4 @@
-//! The other half of a worker that serves queues, too: it has its own connection, and ends with the rest.
+//! The queue side of a job worker: its own connection, which ends with the worker.
 
 use std::sync::Arc;
 use std::time::Duration;

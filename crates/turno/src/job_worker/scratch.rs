@@ -1,4 +1,4 @@
-//! Directories of tasks' own, below one directory that is the worker's own.
+//! Scratch directories of tasks, inside the worker's own directory.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;

@@ -1,4 +1,4 @@
-//! One attempt of a task: a program in a group of its own, what it writes, its time, and its end in every case.
+//! One attempt of a task: its program, output, time limit and end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +32,7 @@ pub(super) const WORKER_ID: &str = "TURNO_WORKER_ID";
 
 /// The shared state of all tasks.
 #[derive(Clone, Debug)]
-pub(crate) struct Kit {
+pub(crate) struct TaskContext {
     pub(crate) worker: Arc<str>,
     pub(crate) guard: Guard,
     pub(crate) files: Files,
@@ -41,7 +41,7 @@ pub(crate) struct Kit {
 
 /// An order of the worker to a task. It can only become stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wish {
+pub(crate) enum TaskOrder {
     /// Run.
     Run,
     /// End: nobody wants it any more.
@@ -53,10 +53,10 @@ pub(crate) enum Wish {
 }
 
 /// Runs a task to its end, whichever that is.
-pub(crate) async fn run(task: Task, kit: Kit, mut wishes: watch::Receiver<Wish>) -> StatusUpdate {
+pub(crate) async fn run(task: Task, context: TaskContext, mut wishes: watch::Receiver<TaskOrder>) -> StatusUpdate {
     let started = unix_ms();
-    let verdict = match begin(&task, &kit, &mut wishes).await {
-        Ok((prepared, running)) => attend(&task, &kit, prepared, running, &mut wishes).await,
+    let verdict = match begin(&task, &context, &mut wishes).await {
+        Ok((prepared, running)) => attend(&task, &context, prepared, running, &mut wishes).await,
         Err(verdict) => verdict,
     };
     let mut update = verdict.update(task.job, task.task);
@@ -78,14 +78,18 @@ struct Running {
     watched: Watched,
 }
 
-async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Result<(Prepared, Running), Verdict> {
+async fn begin(
+    task: &Task,
+    context: &TaskContext,
+    wishes: &mut watch::Receiver<TaskOrder>,
+) -> Result<(Prepared, Running), Verdict> {
     let ready = async {
-        let prepared = kit.files.prepare(task).await?;
-        Ok((prepared, kit.outbox.begin(task).await?))
+        let prepared = context.files.prepare(task).await?;
+        Ok((prepared, context.outbox.begin(task).await?))
     };
     let (mut prepared, recorder) = tokio::select! {
         biased;
-        wish = more_than(wishes, Wish::Run) => return Err(end_by(wish)),
+        order = more_than(wishes, TaskOrder::Run) => return Err(end_by(order)),
         ready = ready => ready.map_err(Verdict::Failed)?,
     };
     let words = words_of(task);
@@ -98,14 +102,14 @@ async fn begin(task: &Task, kit: &Kit, wishes: &mut watch::Receiver<Wish>) -> Re
         .args(words.iter().skip(1))
         .current_dir(&prepared.dir)
         .envs(&task.env)
-        .envs(facts(task, &kit.worker))
+        .envs(facts(task, &context.worker))
         .stdin(prepared.stdin.take().map_or_else(Stdio::null, Stdio::from))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
     let child = spawn(&mut command).await.map_err(|error| Verdict::not_started(&error, program, &prepared.dir))?;
     let group = ProcessGroup::of(&child);
-    let watched = kit.guard.watch(group.id());
+    let watched = context.guard.watch(group.id());
     Ok((prepared, Running { child, group, recorder, watched }))
 }
 
@@ -140,28 +144,28 @@ fn facts(task: &Task, worker: &str) -> BTreeMap<&'static str, String> {
 }
 
 /// Waits until more is wanted than before. Without its worker a task must end at once.
-async fn more_than(wishes: &mut watch::Receiver<Wish>, before: Wish) -> Wish {
-    wishes.wait_for(|wish| *wish > before).await.map_or(Wish::GiveBackNow, |wish| *wish)
+async fn more_than(wishes: &mut watch::Receiver<TaskOrder>, before: TaskOrder) -> TaskOrder {
+    wishes.wait_for(|order| *order > before).await.map_or(TaskOrder::GiveBackNow, |order| *order)
 }
 
-fn end_by(wish: Wish) -> Verdict {
-    if wish == Wish::Cancel { Verdict::Cancelled } else { Verdict::GivenBack }
+fn end_by(order: TaskOrder) -> Verdict {
+    if order == TaskOrder::Cancel { Verdict::Cancelled } else { Verdict::GivenBack }
 }
 
 /// Reads what the program writes and waits for its end, and for that of all it started.
 async fn attend(
     task: &Task,
-    kit: &Kit,
+    context: &TaskContext,
     prepared: Prepared,
     running: Running,
-    wishes: &mut watch::Receiver<Wish>,
+    wishes: &mut watch::Receiver<TaskOrder>,
 ) -> Verdict {
     let Running { mut child, mut group, mut recorder, watched } = running;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let limit = Duration::from_millis(task.time_limit);
     let limit_at = if task.time_limit > 0 { Instant::now().checked_add(limit) } else { None };
     let mut last_line = LastLine::default();
-    let (mut status, mut verdict, mut wanted, mut recorded) = (None, None, Wish::Run, false);
+    let (mut status, mut verdict, mut wanted, mut recorded) = (None, None, TaskOrder::Run, false);
     {
         let mut recording = pin!(record(stdout, stderr, &mut recorder, &mut last_line));
         let mut ending = Ending::new();
@@ -169,11 +173,11 @@ async fn attend(
             let runs = status.is_none() && verdict.is_none();
             tokio::select! {
                 biased;
-                wish = more_than(wishes, wanted) => {
-                    wanted = wish;
+                order = more_than(wishes, wanted) => {
+                    wanted = order;
                     // A task that ended by itself before is not cancelled any more.
-                    verdict = verdict.or_else(|| runs.then(|| end_by(wish)));
-                    if wish == Wish::GiveBackNow { ending.kill(&group) } else { ending.terminate(&group) }
+                    verdict = verdict.or_else(|| runs.then(|| end_by(order)));
+                    if order == TaskOrder::GiveBackNow { ending.kill(&group) } else { ending.terminate(&group) }
                 }
                 () = at(limit_at), if runs => {
                     verdict = Some(Verdict::TimeLimit(limit));
@@ -202,11 +206,11 @@ async fn attend(
     group.release();
     drop(watched);
     let verdict = verdict.unwrap_or_else(|| by_itself(status, last_line.text()));
-    let keep = kept(task, kit, prepared, recorder, verdict);
+    let keep = kept(task, context, prepared, recorder, verdict);
     tokio::select! {
         biased;
         verdict = keep => verdict,
-        _ = more_than(wishes, Wish::GiveBack) => Verdict::GivenBack,
+        _ = more_than(wishes, TaskOrder::GiveBack) => Verdict::GivenBack,
     }
 }
 
@@ -218,12 +222,12 @@ fn by_itself(status: Option<io::Result<ExitStatus>>, last_line: String) -> Verdi
 }
 
 /// The results and the output are where they belong before the end is told.
-async fn kept(task: &Task, kit: &Kit, prepared: Prepared, recorder: Recorder, verdict: Verdict) -> Verdict {
+async fn kept(task: &Task, context: &TaskContext, prepared: Prepared, recorder: Recorder, verdict: Verdict) -> Verdict {
     if verdict == Verdict::GivenBack {
         return verdict;
     }
     let success = verdict.is_success();
-    let brought = kit.files.finish(task, prepared, success).await;
+    let brought = context.files.finish(task, prepared, success).await;
     recorder.end().await;
     match brought {
         Err(text) if success => Verdict::Failed(text),

@@ -7,14 +7,14 @@ use tokio::task::{Id, JoinSet};
 use tracing::error;
 use turno_proto::foreman::{StatusUpdate, Task, WireTaskId};
 
-use super::task::{Kit, Wish, run};
+use super::task::{TaskContext, TaskOrder, run};
 use super::verdict::Verdict;
 
 /// Dropped, it kills them all.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTasks {
     set: JoinSet<StatusUpdate>,
-    wishes: HashMap<WireTaskId, watch::Sender<Wish>>,
+    wishes: HashMap<WireTaskId, watch::Sender<TaskOrder>>,
     names: HashMap<Id, WireTaskId>,
 }
 
@@ -27,23 +27,23 @@ impl RunningTasks {
         self.set.is_empty()
     }
 
-    pub(crate) fn start(&mut self, task: Task, kit: Kit) {
+    pub(crate) fn start(&mut self, task: Task, context: TaskContext) {
         let name = task.id();
-        let (wish, wishes) = watch::channel(Wish::Run);
-        let handle = self.set.spawn(run(task, kit, wishes));
+        let (order, wishes) = watch::channel(TaskOrder::Run);
+        let handle = self.set.spawn(run(task, context, wishes));
         self.names.insert(handle.id(), name);
-        self.wishes.insert(name, wish);
+        self.wishes.insert(name, order);
     }
 
     pub(crate) fn cancel(&self, task: WireTaskId) {
-        if let Some(wish) = self.wishes.get(&task) {
-            want(wish, Wish::Cancel);
+        if let Some(order) = self.wishes.get(&task) {
+            want(order, TaskOrder::Cancel);
         }
     }
 
     pub(crate) fn give_back(&self, now: bool) {
-        let more = if now { Wish::GiveBackNow } else { Wish::GiveBack };
-        self.wishes.values().for_each(|wish| want(wish, more));
+        let more = if now { TaskOrder::GiveBackNow } else { TaskOrder::GiveBack };
+        self.wishes.values().for_each(|order| want(order, more));
     }
 
     /// The next that ends; never, if there is none. May be dropped at any time.
@@ -69,10 +69,10 @@ impl RunningTasks {
     }
 }
 
-fn want(wish: &watch::Sender<Wish>, more: Wish) {
-    wish.send_if_modified(|wish| {
-        let is_more = more > *wish;
-        *wish = more.max(*wish);
+fn want(order: &watch::Sender<TaskOrder>, more: TaskOrder) {
+    order.send_if_modified(|order| {
+        let is_more = more > *order;
+        *order = more.max(*order);
         is_more
     });
 }

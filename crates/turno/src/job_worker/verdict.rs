@@ -1,4 +1,4 @@
-//! How an attempt ended, in the words that the foreman keeps: short, and alike for what went wrong in the same way.
+//! The verdict on an attempt: a short text, the same for the same kind of failure.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How a group ends: by itself, or because it was told to (TERM), and killed where that is not enough.
+//! The end of a process group: by itself, by TERM, or by KILL after the grace time.
 //!
 //! Nothing here waits. The owner of a group asks when something is due, and takes a turn then.
 

@@ -1,4 +1,4 @@
-//! How an exit code becomes a verdict, the same for `work`, job workers and what is told of tasks.
+//! Exit statuses and their verdicts, the same for `work` and for job workers.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! A program and all that it started: one process group, ended as one.
+//! A process group: a program and all its children, ended together.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Programs that others wrote: how they run beside us, and how they end.
+//! Child processes: their start and their end.
 
 mod ending;
 mod exit_status;

@@ -1,5 +1,5 @@
-//! Secrets in the environment of this process, which programs of others do not inherit. Files and
-//! sockets of ours are closed when a program starts, as the standard library opens all of them with `O_CLOEXEC`.
+//! Secrets in the environment of this process, which child processes do not inherit. Files and sockets of ours are
+//! closed when a program starts, as the standard library opens all of them with `O_CLOEXEC`.
 
 use tokio::process::Command;
 

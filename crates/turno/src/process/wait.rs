@@ -1,4 +1,4 @@
-//! Waiting for what other processes do.
+//! Waits for child processes.
 
 use std::fs;
 use std::path::Path;

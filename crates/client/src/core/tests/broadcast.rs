@@ -29,7 +29,7 @@ fn ended(ticket: u64, consumers: u32) -> CoreEvent {
     CoreEvent::BroadcastEnd { ticket: Ticket(ticket), end: Box::new(end) }
 }
 
-impl Rig {
+impl TestCore {
     fn broadcast(&mut self, ticket: u64, ask: Ask) {
         self.core.broadcast(self.now, Ticket(ticket), ask);
     }
@@ -38,7 +38,7 @@ impl Rig {
 /// Proves S2.13: answers come as they arrive, and the end is one; what comes after it is nobody's.
 #[test]
 fn answers_come_one_by_one_and_then_the_end() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.broadcast(1, ask("q", "x"));
     rig.broadcast(2, Ask { timeout_ms: Some(700), no_reply: true, skip_self: true, ..ask("q", "x") });
     let second = RawBroadcast { no_reply: true, skip_self: true, ..frame(5, Some(700)) };
@@ -63,7 +63,7 @@ fn answers_come_one_by_one_and_then_the_end() {
 /// Given up, it is told to the broker; silent brokers end it one second after its own time.
 #[test]
 fn it_ends_once_however_it_ends() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.broadcast(1, ask("q", "x"));
     rig.sent();
     rig.core.cancel(Ticket(1));
@@ -83,7 +83,7 @@ fn it_ends_once_however_it_ends() {
 /// answered never begins anew, and one that a closing broker gave back was never begun.
 #[test]
 fn a_lost_connection_ends_it_unless_it_may_go_out_twice() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.broadcast(1, ask("q", "x"));
     rig.broadcast(2, Ask { resend: true, ..ask("q", "x") });
     rig.broadcast(3, Ask { resend: true, ..ask("q", "x") });
@@ -104,7 +104,7 @@ fn a_lost_connection_ends_it_unless_it_may_go_out_twice() {
 #[test]
 fn answers_of_the_wrong_kind_end_the_connection() {
     for wrong in [answer(4, false, false, "x"), end(4, 1), reply(5, "x"), Frame::Delivered { seq: 5 }] {
-        let mut rig = Rig::open(&["a", "b"]);
+        let mut rig = TestCore::open(&["a", "b"]);
         rig.request(1, ask("q", "x"));
         rig.broadcast(2, ask("q", "x"));
         rig.sent();
@@ -122,8 +122,8 @@ fn deliver(delivery: Delivery, wants_reply: bool) -> Frame<'static> {
 /// reply.
 #[test]
 fn a_worker_takes_more_broadcasts_than_it_has_slots() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
-    let held = |rig: &Rig, delivery| Held { epoch: rig.core.link.epoch, delivery };
+    let mut rig = TestCore::worker(&["a"], &["q"]);
+    let held = |rig: &TestCore, delivery| Held { epoch: rig.core.link.epoch, delivery };
     for stamp in 0..10 {
         rig.say(&[deliver(Delivery { index: stamp, stamp }, true)]);
         rig.say(&[deliver(Delivery { index: u32::MAX, stamp: 100 + stamp }, false)]);

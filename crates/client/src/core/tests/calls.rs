@@ -10,7 +10,7 @@ use super::*;
 
 #[test]
 fn options_become_fields_and_a_queue_is_opened_once() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     let full = Ask {
         timeout_ms: Some(2_000),
         retries: Some(3),
@@ -48,7 +48,7 @@ fn options_become_fields_and_a_queue_is_opened_once() {
 
 #[test]
 fn every_answer_ends_its_call() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     let id = MessageId::new(1, 2, 3);
     for ticket in 1..=4 {
         rig.request(ticket, ask("q", "x"));
@@ -91,7 +91,7 @@ fn every_answer_ends_its_call() {
 /// A job may take days, and a call that waits for its end has no deadline; any other call has.
 #[test]
 fn who_waits_for_a_job_waits_as_long_as_it_takes() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.core.admin(rig.now, Ticket(1), AdminCall::JobWait { job: JobId(7) });
     rig.core.admin(rig.now, Ticket(2), AdminCall::Status);
     rig.sent();
@@ -110,7 +110,7 @@ fn who_waits_for_a_job_waits_as_long_as_it_takes() {
 
 #[test]
 fn a_refused_queue_is_opened_again_when_it_is_wanted_again() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.request(1, ask("q", "x"));
     rig.sent();
     rig.say(&[
@@ -125,7 +125,7 @@ fn a_refused_queue_is_opened_again_when_it_is_wanted_again() {
 
 #[test]
 fn a_cancelled_call_ends_once_and_tells_the_broker_if_it_was_written() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.request(1, ask("q", "x"));
     rig.core.send(rig.now, Ticket(2), ask("q", "x"));
     rig.sent();
@@ -142,7 +142,7 @@ fn a_cancelled_call_ends_once_and_tells_the_broker_if_it_was_written() {
 /// A cancelled call is never made again elsewhere, though flagged or given back.
 #[test]
 fn a_cancelled_call_is_not_sent_again() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.request(1, Ask { resend: true, ..ask("q", "x") });
     rig.request(2, ask("q", "x"));
     rig.sent();
@@ -158,7 +158,7 @@ fn a_cancelled_call_is_not_sent_again() {
 /// Every request ends: one second after its deadline at the latest, though the broker says nothing about it.
 #[test]
 fn a_call_the_broker_forgets_ends_a_second_after_its_deadline() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.request(1, Ask { timeout_ms: Some(3_000), ..ask("q", "x") });
     rig.core.send(rig.now, Ticket(2), Ask { timeout_ms: Some(86_400_000), ..ask("q", "x") });
     rig.sent();
@@ -182,7 +182,7 @@ fn a_call_the_broker_forgets_ends_a_second_after_its_deadline() {
 
 #[test]
 fn a_message_the_broker_would_not_take_is_not_sent() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     let body = "x".repeat(1_024 - 24);
     rig.core.request(rig.now, Ticket(1), Ask::new(queue("q"), Payload::body(body.clone() + "x")));
     rig.core.request(rig.now, Ticket(2), Ask::new(queue("q"), Payload::body(body)));
@@ -193,7 +193,7 @@ fn a_message_the_broker_would_not_take_is_not_sent() {
 
 #[test]
 fn calls_are_bounded() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.events();
     for ticket in 0..=CALLS_MAX as u64 {
         rig.request(ticket, ask("q", "x"));
@@ -204,7 +204,7 @@ fn calls_are_bounded() {
 /// Calls are written in portions, so that a loss hits few of them; waiting bytes are counted.
 #[test]
 fn a_portion_at_a_time_is_written() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     let body = Payload::body("x".repeat(1_000));
     for ticket in 0..1_000 {
         rig.core.request(rig.now, Ticket(ticket), Ask::new(queue("q"), body.clone()));
@@ -219,7 +219,7 @@ fn a_portion_at_a_time_is_written() {
 
 #[test]
 fn closing_ends_every_call() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.request(1, ask("q", "x"));
     rig.sent();
     rig.request(2, ask("q", "x"));

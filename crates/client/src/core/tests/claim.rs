@@ -11,8 +11,8 @@ fn wants(claim: Claim) -> Registration {
 }
 
 /// Greeted; REGISTER 3, OPEN 4 and CONSUME 5 are out, the first two answered.
-fn begun(claim: Claim) -> Rig {
-    let mut rig = Rig::new(&["a"]);
+fn begun(claim: Claim) -> TestCore {
+    let mut rig = TestCore::new(&["a"]);
     rig.core.register(rig.now, wants(claim));
     rig.greet();
     rig.events();
@@ -96,7 +96,7 @@ fn a_standby_takes_over_during_maintenance() {
 /// Of several queues each is taken or waited for by itself; the registration is done when all were answered.
 #[test]
 fn queues_are_claimed_one_by_one() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.core.register(rig.now, Registration { claim: Claim::Standby, ..registration(&["q", "r"]) });
     rig.greet();
     rig.events();
@@ -223,7 +223,7 @@ fn words_about_a_delivery_carry_its_token() {
 }
 
 /// The worker has the queue, was dropped from it, and has just asked for it again with this number.
-fn asking_again(claim: Claim) -> (Rig, u32) {
+fn asking_again(claim: Claim) -> (TestCore, u32) {
     let mut rig = begun(claim);
     rig.say(&[granted(5, 9)]);
     rig.say(&[Frame::CancelQueue { seq: 0, handle: 0, reason: Some(Code::Dropped) }]);

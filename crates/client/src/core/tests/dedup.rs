@@ -32,7 +32,7 @@ fn sends(bytes: &[u8]) -> Vec<(String, Option<String>)> {
 /// written again; what has a dedup id is, under the same id and in the old order; of the rest the outcome is unknown.
 #[test]
 fn sends_in_flight_on_a_lost_connection() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     for (ticket, ask) in [(1, named("1", "x")), (2, named("2", "y")), (3, ask("q", "3")), (4, named("4", "z"))] {
         rig.core.send(rig.now, Ticket(ticket), ask);
     }
@@ -62,7 +62,7 @@ fn sends_in_flight_on_a_lost_connection() {
 /// A broker that comes back gets it again and again, with the time that is left, until that is over.
 #[test]
 fn a_send_is_written_again_until_its_time_is_over() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.core.send(rig.now, Ticket(1), Ask { timeout_ms: Some(5_000), ..named("1", "x") });
     for left_ms in [5_000, 4_000, 3_000, 2_000, 1_000] {
         let sent = rig.sent();
@@ -87,7 +87,7 @@ fn a_send_is_written_again_until_its_time_is_over() {
 /// The caller gave it up: it is not written again.
 #[test]
 fn a_cancelled_send_is_not_written_again() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.core.send(rig.now, Ticket(1), named("1", "x"));
     rig.sent();
     rig.core.cancel(Ticket(1));
@@ -101,7 +101,7 @@ fn a_cancelled_send_is_not_written_again() {
 #[test]
 fn very_many_sends_are_written_again_in_order() {
     const COUNT: u64 = 100_000;
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     for ticket in 0..COUNT {
         rig.core.send(rig.now, Ticket(ticket), named("", &ticket.to_string()));
     }
@@ -127,7 +127,7 @@ fn very_many_sends_are_written_again_in_order() {
 /// The id counts for the length of the frame.
 #[test]
 fn an_id_takes_room_in_the_frame() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     let body = |length| Ask { dedup_id: DedupId::new(&[b'i'; 64]).ok(), ..Ask::new(queue("q"), body(length)) };
     rig.core.send(rig.now, Ticket(1), body(1_024 - 16 - 8 - 65));
     rig.core.send(rig.now, Ticket(2), body(1_024 - 16 - 8 - 64));

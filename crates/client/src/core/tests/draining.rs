@@ -13,7 +13,7 @@ fn given_back(seq: u32) -> Frame<'static> {
 }
 
 /// The bodies of the requests among the bytes written since the last look.
-fn asked(rig: &mut Rig) -> Vec<String> {
+fn asked(rig: &mut TestCore) -> Vec<String> {
     let sent = rig.sent();
     let body = |frame: &Frame<'_>| match frame {
         Frame::Request(request) => Some(String::from_utf8_lossy(request.payload.bytes).into_owned()),
@@ -23,9 +23,9 @@ fn asked(rig: &mut Rig) -> Vec<String> {
 }
 
 /// Splits off the core that waits for the closing broker.
-fn draining_of(rig: &mut Rig) -> Rig {
+fn draining_of(rig: &mut TestCore) -> TestCore {
     let core = rig.core.leave_behind(rig.now).expect("the broker has calls of ours");
-    Rig { core, now: rig.now }
+    TestCore { core, now: rig.now }
 }
 
 /// Proves S2.18 and I15: on CLOSING the next broker is dialled at once; what runs at the old one ends there; what it gives
@@ -33,7 +33,7 @@ fn draining_of(rig: &mut Rig) -> Rig {
 #[test]
 fn the_next_broker_at_once_and_the_old_one_until_its_last_call() {
     for reason in [ClosingReason::Shutdown, ClosingReason::Maintenance] {
-        let mut rig = Rig::open(&["a", "b"]);
+        let mut rig = TestCore::open(&["a", "b"]);
         rig.request(1, ask("q", "running"));
         rig.request(2, ask("q", "waiting"));
         rig.sent();
@@ -74,7 +74,7 @@ fn the_next_broker_at_once_and_the_old_one_until_its_last_call() {
 /// others end, each once.
 #[test]
 fn a_closing_broker_that_is_lost() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.request(1, ask("q", "once"));
     rig.request(2, Ask { resend: true, ..ask("q", "twice") });
     rig.sent();
@@ -93,7 +93,7 @@ fn a_closing_broker_that_is_lost() {
 /// Proves I13: a call keeps its own deadline wherever it goes, and ends once everything is closed.
 #[test]
 fn a_call_that_was_given_back_keeps_its_time() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.request(1, Ask { timeout_ms: Some(5_000), ..ask("q", "x") });
     rig.request(2, ask("q", "y"));
     rig.sent();
@@ -114,7 +114,7 @@ fn a_call_that_was_given_back_keeps_its_time() {
 /// Proves S2.18: a worker without another broker stays, and works again after the maintenance.
 #[test]
 fn the_only_broker_comes_back() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.request(1, ask("q", "waits"));
     rig.sent();
     rig.say(&[closing(ClosingReason::Maintenance, 0), given_back(4)]);
@@ -128,7 +128,7 @@ fn the_only_broker_comes_back() {
 /// Proves S2.17: what a drained broker took nothing of ends as `closing` when its time is over; what it has, as `timed_out`.
 #[test]
 fn time_passes_at_a_drained_broker() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     let ask = |body| Ask { timeout_ms: Some(1_000), ..ask("q", body) };
     rig.request(1, ask("runs"));
     rig.request(2, ask("given back"));
@@ -148,7 +148,7 @@ fn time_passes_at_a_drained_broker() {
 /// Proves S2.18: a worker that comes during the maintenance of its only broker registers, waits, and works after it.
 #[test]
 fn a_worker_of_the_only_broker_waits_for_it() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.core.register(rig.now, registration(&["q"]));
     rig.core.handle_connected(rig.now);
     let config = Frame::Config { seq: 1, config: Box::new(config()) };
@@ -166,7 +166,7 @@ fn a_worker_of_the_only_broker_waits_for_it() {
 fn a_client_that_stays() {
     use turno_proto::native::admin::AdminCall;
 
-    let mut rig = Rig::with(Settings { stay: true, ..settings(&["a", "b"]) });
+    let mut rig = TestCore::with(Settings { stay: true, ..settings(&["a", "b"]) });
     rig.greet();
     rig.events();
     rig.say(&[closing(ClosingReason::Maintenance, 0)]);
@@ -184,7 +184,7 @@ fn the_callers_time_and_the_works() {
     for (deadline_ms, cancel_on_timeout, cancels) in
         [(Some(60_000), true, true), (Some(60_000), false, false), (None, false, true), (Some(500), false, true)]
     {
-        let mut rig = Rig::open(&["a"]);
+        let mut rig = TestCore::open(&["a"]);
         let (timeout_ms, question) = (Some(2_000), ask("q", "x"));
         rig.request(1, Ask { timeout_ms, deadline_ms, cancel_on_timeout, ..question });
         let sent = rig.sent();
@@ -209,7 +209,7 @@ fn the_callers_time_and_the_works() {
 /// are told.
 #[test]
 fn closing_leaves_what_may_go_on() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.request(1, ask("q", "ends"));
     rig.request(2, Ask { cancel_on_disconnect: false, ..ask("q", "goes on") });
     let sent = rig.sent();

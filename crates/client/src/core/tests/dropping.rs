@@ -1,4 +1,4 @@
-//! Being dropped from a queue, and coming back.
+//! Dropping from a queue, and the return to it.
 
 use turno_proto::model::Delivery;
 use turno_proto::native::{Closing, ClosingReason, Deliver};
@@ -18,12 +18,12 @@ fn deliver(index: u32, handle: u32) -> Frame<'static> {
     Frame::Deliver(Deliver { handle, ..delivered(Delivery { index, stamp: index }) })
 }
 
-fn held(rig: &Rig, index: u32) -> Held {
+fn held(rig: &TestCore, index: u32) -> Held {
     Held { epoch: rig.core.link.epoch, delivery: Delivery { index, stamp: index } }
 }
 
 /// The number of the CONSUME that was just written for that handle.
-fn consumed(rig: &mut Rig, handle: u32) -> u32 {
+fn consumed(rig: &mut TestCore, handle: u32) -> u32 {
     let sent = rig.sent();
     let seqs: Vec<u32> = frames(&sent)
         .into_iter()
@@ -37,7 +37,7 @@ fn consumed(rig: &mut Rig, handle: u32) -> u32 {
 }
 
 /// Answers the broker's pings until the time is over, and tells what happened but for them.
-fn pass(rig: &mut Rig, millis: u64) -> Vec<CoreEvent> {
+fn pass(rig: &mut TestCore, millis: u64) -> Vec<CoreEvent> {
     rig.say(&[Frame::Pong { seq: 99 }]);
     rig.pass_ms(millis);
     rig.events()
@@ -46,7 +46,7 @@ fn pass(rig: &mut Rig, millis: u64) -> Vec<CoreEvent> {
 /// Proves S2.32: the worker hears of it, keeps its connection and its other queues, and asks again after a second.
 #[test]
 fn a_dropped_worker_asks_again_after_a_pause() {
-    let mut rig = Rig::worker(&["a"], &["q", "r"]);
+    let mut rig = TestCore::worker(&["a"], &["q", "r"]);
     rig.say(&[dropped(0)]);
     assert_eq!(rig.events(), [told(1_000)]);
     assert_eq!(pass(&mut rig, 999), []);
@@ -63,7 +63,7 @@ fn a_dropped_worker_asks_again_after_a_pause() {
 /// was cancelled, one of another queue and one from before the drop do not.
 #[test]
 fn the_pause_grows_until_a_delivery_is_settled_in_time() {
-    let mut rig = Rig::worker(&["a"], &["q", "r"]);
+    let mut rig = TestCore::worker(&["a"], &["q", "r"]);
     rig.say(&[deliver(1, 0)]);
     for (round, pause_ms) in (0..).zip([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
         rig.events();
@@ -93,7 +93,7 @@ fn the_pause_grows_until_a_delivery_is_settled_in_time() {
 /// heard once.
 #[test]
 fn a_refusal_is_asked_about_again() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[dropped(0), dropped(0)]);
     assert_eq!(rig.events(), [told(1_000)]);
     pass(&mut rig, 1_000);
@@ -111,7 +111,7 @@ fn a_refusal_is_asked_about_again() {
 /// next connection it is a worker like others.
 #[test]
 fn who_does_not_want_to_come_back_does_not_ask() {
-    let mut rig = Rig::worker_with(Settings { come_back: false, ..settings(&["a"]) }, &["q", "r"]);
+    let mut rig = TestCore::worker_with(Settings { come_back: false, ..settings(&["a"]) }, &["q", "r"]);
     rig.say(&[dropped(0), dropped(0)]);
     assert_eq!(rig.events(), [CoreEvent::Dropped { queue: queue("q"), reason: Code::Dropped, again_ms: None }]);
     for _ in 0..60 {
@@ -133,13 +133,13 @@ fn who_does_not_want_to_come_back_does_not_ask() {
 /// Nothing is asked of a broker that closes, and a worker that wants nothing more asks for nothing.
 #[test]
 fn nobody_asks_again_who_is_leaving() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[deliver(1, 0), dropped(0)]);
     rig.say(&[Frame::Closing { closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } }]);
     pass(&mut rig, 3_000);
     assert!(!frames(&rig.sent()).iter().any(|frame| matches!(frame, Frame::Consume { .. })));
 
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[dropped(0)]);
     rig.core.deregister();
     rig.sent();
@@ -152,7 +152,7 @@ fn nobody_asks_again_who_is_leaving() {
 /// A broker that drops the worker from what it never consumed is not to be trusted.
 #[test]
 fn a_queue_that_was_never_consumed_cannot_be_lost() {
-    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    let mut rig = TestCore::worker(&["a", "b"], &["q"]);
     rig.say(&[dropped(1)]);
     assert!(matches!(&rig.events()[0], CoreEvent::Lost { reason, .. } if reason.contains("never consumed")));
 }

@@ -15,7 +15,7 @@ fn connects(events: &[CoreEvent]) -> Vec<Address> {
 /// Proves S2.2: a lost connection moves to the next broker at once; only a whole fruitless round waits, 1 s.
 #[test]
 fn the_next_broker_at_once_and_a_pause_only_after_all() {
-    let mut rig = Rig::open(&["a", "b", "c"]);
+    let mut rig = TestCore::open(&["a", "b", "c"]);
     rig.pass_ms(10_000);
     rig.say(&[Frame::Pong { seq: 9 }]);
     rig.core.handle_disconnected(rig.now, "reset");
@@ -36,7 +36,7 @@ fn the_next_broker_at_once_and_a_pause_only_after_all() {
 
 #[test]
 fn brokers_that_greet_and_hang_up_are_not_dialled_in_a_hot_loop() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.core.handle_disconnected(rig.now, "bye");
     assert_eq!(connects(&rig.events()), [tcp("b")]);
     rig.greet();
@@ -49,7 +49,7 @@ fn brokers_that_greet_and_hang_up_are_not_dialled_in_a_hot_loop() {
 /// A single broker that restarts: dialled at once, then every second, for ever.
 #[test]
 fn one_broker_is_tried_again_for_ever() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.pass_ms(2_000);
     rig.core.handle_disconnected(rig.now, "reset");
     assert_eq!(connects(&rig.events()), [tcp("a")]);
@@ -64,7 +64,7 @@ fn one_broker_is_tried_again_for_ever() {
 
 #[test]
 fn with_keep_trying_the_first_round_is_not_the_last() {
-    let mut rig = Rig::with(Settings { keep_trying: true, ..settings(&["a"]) });
+    let mut rig = TestCore::with(Settings { keep_trying: true, ..settings(&["a"]) });
     rig.events();
     rig.core.handle_disconnected(rig.now, "refused");
     rig.pass_ms(1_000);
@@ -74,7 +74,7 @@ fn with_keep_trying_the_first_round_is_not_the_last() {
 /// Proves S1.4: the group that CONFIG tells of stands in for the given brokers.
 #[test]
 fn brokers_of_config_are_added_to_the_end() {
-    let mut rig = Rig::new(&["a:1"]);
+    let mut rig = TestCore::new(&["a:1"]);
     rig.core.handle_connected(rig.now);
     let brokers = ["turno://a:1", "b:2", "not an address", "unix:/x"].map(str::to_owned).to_vec();
     rig.say(&[Frame::Config { seq: 1, config: Box::new(Config { brokers, ..config() }) }, Frame::Pong { seq: 2 }]);
@@ -88,7 +88,7 @@ fn brokers_of_config_are_added_to_the_end() {
 /// Proves I15: what was written fails unless it was flagged; what was not written goes to the next broker.
 #[test]
 fn calls_in_flight_on_a_lost_connection() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.request(1, ask("q", "once"));
     rig.request(2, Ask { resend: true, ..ask("q", "twice") });
     rig.core.send(rig.now, Ticket(3), ask("q", "sent"));
@@ -121,7 +121,7 @@ fn calls_in_flight_on_a_lost_connection() {
 
 #[test]
 fn while_no_broker_is_there_a_call_waits_until_its_own_time_out() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.pass_ms(2_000);
     rig.core.handle_disconnected(rig.now, "reset");
     rig.events();
@@ -134,7 +134,7 @@ fn while_no_broker_is_there_a_call_waits_until_its_own_time_out() {
 
 #[test]
 fn the_deadline_on_the_wire_is_what_is_left_of_it() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.core.handle_disconnected(rig.now, "reset");
     rig.request(1, Ask { timeout_ms: Some(5_000), ..ask("q", "x") });
     rig.pass_ms(1_000);
@@ -147,7 +147,7 @@ fn the_deadline_on_the_wire_is_what_is_left_of_it() {
 /// A broker that drains gives back what it never worked on: the next broker gets it.
 #[test]
 fn what_is_given_back_by_a_closing_broker_goes_to_the_next() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.request(1, ask("q", "running"));
     rig.request(2, ask("q", "waiting"));
     rig.sent();
@@ -176,7 +176,7 @@ fn what_is_given_back_by_a_closing_broker_goes_to_the_next() {
 
 #[test]
 fn a_closing_broker_that_hangs_is_left_when_its_time_is_over() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.request(1, ask("q", "running"));
     rig.sent();
     let closing = Closing { reason: ClosingReason::Shutdown, within_ms: 3_000 };
@@ -193,7 +193,7 @@ fn a_closing_broker_that_hangs_is_left_when_its_time_is_over() {
 fn questions_are_put_to_a_closing_broker() {
     use turno_proto::native::admin::AdminCall;
 
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.core.handle_connected(rig.now);
     let closing = Closing { reason: ClosingReason::Shutdown, within_ms: 9_000 };
     rig.say(&[Frame::Config { seq: 1, config: Box::new(config()) }, Frame::Closing { closing }]);
@@ -214,7 +214,7 @@ fn questions_are_put_to_a_closing_broker() {
 /// To a worker a broker that drains is of no use.
 #[test]
 fn a_worker_does_not_stay_with_a_closing_broker() {
-    let mut rig = Rig::new(&["a", "b"]);
+    let mut rig = TestCore::new(&["a", "b"]);
     rig.core.register(rig.now, registration(&["q"]));
     rig.core.handle_connected(rig.now);
     rig.events();

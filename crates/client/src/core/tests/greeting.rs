@@ -5,7 +5,7 @@ use super::*;
 /// Proves S1.6: CONNECT, CONFIG, PING, PONG, and nothing before or between.
 #[test]
 fn the_greeting_has_its_order() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     assert_eq!(rig.events(), [CoreEvent::Connect { address: tcp("a") }]);
     rig.request(1, ask("q", "early"));
     assert!(rig.sent().is_empty(), "nothing is written before the connection stands");
@@ -29,7 +29,7 @@ fn the_greeting_has_its_order() {
 /// Proves S1.5: each broker once, 5 s each, then an error that names them all.
 #[test]
 fn no_answer_is_an_error_after_five_seconds_each() {
-    let mut rig = Rig::new(&["a", "b"]);
+    let mut rig = TestCore::new(&["a", "b"]);
     rig.events();
     rig.core.handle_connected(rig.now);
     rig.pass_ms(4_999);
@@ -60,7 +60,7 @@ fn no_answer_is_an_error_after_five_seconds_each() {
 /// Proves S1.5: the time is configurable, and covers dialling and greeting together.
 #[test]
 fn the_time_for_connecting_can_be_set() {
-    let mut rig = Rig::with(Settings { connect_timeout_ms: 700, ..settings(&["a"]) });
+    let mut rig = TestCore::with(Settings { connect_timeout_ms: 700, ..settings(&["a"]) });
     rig.pass_ms(400);
     rig.core.handle_connected(rig.now);
     rig.say(&[Frame::Config { seq: 1, config: Box::new(config()) }]);
@@ -83,7 +83,7 @@ fn a_refusal_in_the_greeting_moves_on() {
         (Frame::Ping { seq: 1 }, "the broker sent PING, which only clients and workers may send"),
     ];
     for (frame, reason) in table {
-        let mut rig = Rig::new(&["a", "b"]);
+        let mut rig = TestCore::new(&["a", "b"]);
         rig.events();
         rig.core.handle_connected(rig.now);
         rig.say(std::slice::from_ref(frame));
@@ -102,7 +102,7 @@ fn a_refusal_in_the_greeting_moves_on() {
 
 #[test]
 fn a_ping_goes_out_when_nothing_else_did() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.pass_ms(4_000);
     rig.request(1, ask("q", "x"));
     rig.sent();
@@ -116,7 +116,7 @@ fn a_ping_goes_out_when_nothing_else_did() {
 /// A worker that talks all the time must still find out that the broker is gone.
 #[test]
 fn a_ping_goes_out_when_nothing_was_heard() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     let mut pings = 0;
     for ticket in 0..14 {
         rig.request(ticket, ask("q", "x"));
@@ -128,7 +128,7 @@ fn a_ping_goes_out_when_nothing_was_heard() {
 
 #[test]
 fn silence_for_three_heartbeats_ends_the_connection() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.pass_ms(14_999);
     assert_eq!(rig.events(), []);
     rig.say(&[Frame::Pong { seq: 9 }]);
@@ -147,7 +147,7 @@ fn silence_for_three_heartbeats_ends_the_connection() {
 
 #[test]
 fn the_heartbeat_of_config_is_kept_within_reason() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.core.handle_connected(rig.now);
     let odd = Config { heartbeat_ms: 0, liveness: 0, ..config() };
     rig.say(&[Frame::Config { seq: 1, config: Box::new(odd) }, Frame::Pong { seq: 2 }]);

@@ -8,7 +8,7 @@ use super::*;
 
 #[test]
 fn bytes_may_come_one_at_a_time() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.request(1, ask("q", "x"));
     rig.request(2, ask("q", "x"));
     rig.sent();
@@ -46,7 +46,7 @@ fn nonsense_ends_the_connection_and_the_next_broker_is_dialled() {
         ("says so itself", bytes(&[Frame::Error { seq: 0, code: Code::SlowReader, fatal: true, detail: "" }])),
     ];
     for (name, nonsense) in table {
-        let mut rig = Rig::open(&["a", "b"]);
+        let mut rig = TestCore::open(&["a", "b"]);
         rig.request(1, ask("q", "x"));
         rig.core.send(rig.now, Ticket(2), ask("q", "x"));
         rig.sent();
@@ -63,7 +63,7 @@ fn nonsense_ends_the_connection_and_the_next_broker_is_dialled() {
 /// A newer broker may answer with values this side does not know: only that call suffers.
 #[test]
 fn an_unreadable_answer_ends_one_call_only() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.core.send(rig.now, Ticket(1), ask("q", "x"));
     rig.request(2, ask("q", "x"));
     rig.sent();
@@ -81,7 +81,7 @@ proptest! {
         portions in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..8),
         kinds in proptest::collection::vec((0u8..130, any::<u8>(), 0u32..9, 0u32..60, 0u32..40), 0..12),
     ) {
-        let mut rig = Rig::worker(&["a", "b"], &["q"]);
+        let mut rig = TestCore::worker(&["a", "b"], &["q"]);
         rig.request(1, ask("q", "x"));
         rig.core.send(rig.now, Ticket(2), ask("q", "x"));
         rig.sent();

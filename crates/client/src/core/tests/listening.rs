@@ -26,7 +26,7 @@ fn subscribed(ticket: u64) -> CoreEvent {
     CoreEvent::Subscribed { ticket: Ticket(ticket) }
 }
 
-impl Rig {
+impl TestCore {
     fn listen(&mut self, ticket: u64, text: &str) {
         self.core.subscribe(Ticket(ticket), filter(text), false);
     }
@@ -40,7 +40,7 @@ impl Rig {
 /// it back.
 #[test]
 fn an_event_goes_to_everyone_here_whose_filter_matches() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     for (ticket, text) in [(1, "t.*"), (2, ">"), (3, "t.*")] {
         rig.listen(ticket, text);
     }
@@ -61,7 +61,7 @@ fn an_event_goes_to_everyone_here_whose_filter_matches() {
 /// On the next connection the broker is told of all filters, and the listeners that something may be missing.
 #[test]
 fn filters_are_told_to_the_next_broker() {
-    let mut rig = Rig::open(&["a", "b"]);
+    let mut rig = TestCore::open(&["a", "b"]);
     rig.listen(1, "x");
     rig.sent();
     rig.say(&[Frame::Ok { seq: 3 }]);
@@ -78,7 +78,7 @@ fn filters_are_told_to_the_next_broker() {
 /// A broker that does not take a filter ends the subscriptions that use it, and no others.
 #[test]
 fn a_refused_filter_ends_its_subscriptions() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.listen(1, "x");
     rig.listen(2, "y");
     rig.sent();
@@ -90,7 +90,7 @@ fn a_refused_filter_ends_its_subscriptions() {
 /// Several filters of one subscription: told once all are taken, each event once, and gone together.
 #[test]
 fn a_subscription_may_have_several_filters() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.core.subscribe_all(Ticket(1), ["t.*", "t.x", "t.*"].map(filter), false);
     rig.listen(2, "t.x");
     assert_eq!(frames(&rig.sent()), [subscribe(3, "t.*"), subscribe(4, "t.x"), subscribe(5, "t.x")]);
@@ -108,7 +108,7 @@ fn a_subscription_may_have_several_filters() {
 /// One refused filter ends the subscription, and the broker need not keep the others.
 #[test]
 fn one_refused_filter_of_several_ends_all() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.core.subscribe_all(Ticket(1), ["x", "y"].map(filter), false);
     rig.sent();
     let refusal = Frame::Error { seq: 4, code: Code::TooManySubscriptions, fatal: false, detail: "" };
@@ -122,7 +122,7 @@ fn one_refused_filter_of_several_ends_all() {
 #[test]
 fn who_would_rather_end_ends_with_the_connection() {
     for slow in [true, false] {
-        let mut rig = Rig::open(&["a", "b"]);
+        let mut rig = TestCore::open(&["a", "b"]);
         rig.listen(1, "x");
         rig.core.subscribe(Ticket(2), filter("y"), true);
         rig.core.subscribe(Ticket(3), filter("z"), true);
@@ -152,7 +152,7 @@ fn who_would_rather_end_ends_with_the_connection() {
 /// Without a wish for an answer an event is done when it is written; with one when the broker says OK.
 #[test]
 fn events_are_published_in_order() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.publish(1, "t", "x", false);
     rig.publish(2, "t", "y", true);
     let frame =
@@ -171,7 +171,7 @@ fn events_are_published_in_order() {
 /// An event that is published without a connection waits for one, as every message does; one that is too long is refused here.
 #[test]
 fn events_wait_for_a_connection() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.publish(1, "t", "x", false);
     rig.core.publish(rig.now, Ticket(2), "t".parse().unwrap(), Payload::body(vec![0; 2_000]), false);
     rig.greet();
@@ -186,7 +186,7 @@ fn events_wait_for_a_connection() {
 /// The end of the client is the end of its subscriptions.
 #[test]
 fn a_closed_client_hears_nothing() {
-    let mut rig = Rig::open(&["a"]);
+    let mut rig = TestCore::open(&["a"]);
     rig.listen(1, "x");
     rig.core.close(rig.now);
     assert_eq!(rig.events(), [failed(1, Code::Cancelled)]);

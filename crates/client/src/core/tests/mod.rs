@@ -19,12 +19,12 @@ use super::{Ask, Claim, Core, CoreEvent, Registration, Settings, Ticket};
 use crate::Address;
 
 /// A core, its clock, and what a broker would say to it.
-struct Rig {
+struct TestCore {
     core: Core,
     now: Mono,
 }
 
-impl Rig {
+impl TestCore {
     fn new(brokers: &[&str]) -> Self {
         Self::with(settings(brokers))
     }

@@ -13,7 +13,7 @@ fn deliver(delivery: Delivery) -> Frame<'static> {
     Frame::Deliver(delivered(delivery))
 }
 
-fn handed(rig: &Rig, delivery: Delivery) -> CoreEvent {
+fn handed(rig: &TestCore, delivery: Delivery) -> CoreEvent {
     CoreEvent::Deliver(Box::new(Handed {
         held: held(rig, delivery),
         queue: queue("q"),
@@ -27,14 +27,14 @@ fn handed(rig: &Rig, delivery: Delivery) -> CoreEvent {
     }))
 }
 
-fn held(rig: &Rig, delivery: Delivery) -> Held {
+fn held(rig: &TestCore, delivery: Delivery) -> Held {
     Held { epoch: rig.core.link.epoch, delivery }
 }
 
 /// Proves S0.39: registered means that REGISTER and every CONSUME were answered.
 #[test]
 fn a_worker_registers_after_the_greeting() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.core.register(rig.now, registration(&["q", "r", "q"]));
     rig.greet();
     let sent = rig.sent();
@@ -59,7 +59,7 @@ fn a_worker_registers_after_the_greeting() {
 #[test]
 fn a_refused_worker_reports_it_and_tries_the_next_broker() {
     for seq in [3, 4, 5] {
-        let mut rig = Rig::new(&["a", "b"]);
+        let mut rig = TestCore::new(&["a", "b"]);
         rig.core.register(rig.now, registration(&["q"]));
         rig.greet();
         rig.events();
@@ -83,7 +83,7 @@ fn a_refused_worker_reports_it_and_tries_the_next_broker() {
 /// Proves S0.39: so does no answer in time.
 #[test]
 fn an_unanswered_register_is_reported() {
-    let mut rig = Rig::new(&["a"]);
+    let mut rig = TestCore::new(&["a"]);
     rig.core.register(rig.now, registration(&["q"]));
     rig.greet();
     rig.events();
@@ -99,7 +99,7 @@ fn an_unanswered_register_is_reported() {
 /// Proves S0.41: REGISTER and CONSUME on every new connection, with the slots of the last resize.
 #[test]
 fn a_worker_registers_again_after_a_lost_connection() {
-    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    let mut rig = TestCore::worker(&["a", "b"], &["q"]);
     rig.core.resize(rig.now, Ticket(1), Slots::Unlimited);
     let sent = rig.sent();
     let resize = Frame::Resize { seq: 6, register: Register::new(Slots::Unlimited, "") };
@@ -131,7 +131,7 @@ fn a_worker_registers_again_after_a_lost_connection() {
 /// again after that.
 #[test]
 fn a_closing_worker_deregisters_without_waiting() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.core.close(rig.now);
     let sent = rig.sent();
     let closing = Closing { reason: ClosingReason::Shutdown, within_ms: 0 };
@@ -142,7 +142,7 @@ fn a_closing_worker_deregisters_without_waiting() {
 /// Proves S0.15: what a deregistered worker holds it may still answer.
 #[test]
 fn a_deregistered_worker_settles_what_it_holds() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[deliver(FIRST)]);
     rig.core.deregister();
     assert_eq!(frames(&rig.sent()), [Frame::Deregister { seq: 6 }]);
@@ -156,7 +156,7 @@ fn a_deregistered_worker_settles_what_it_holds() {
 
 #[test]
 fn a_delivery_is_settled_once() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[deliver(FIRST), deliver(SECOND)]);
     assert_eq!(rig.events(), [handed(&rig, FIRST), handed(&rig, SECOND)]);
     let (first, second) = (held(&rig, FIRST), held(&rig, SECOND));
@@ -184,7 +184,7 @@ fn a_delivery_is_settled_once() {
 
 #[test]
 fn a_cancelled_delivery_is_told_and_still_settled() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[deliver(FIRST)]);
     rig.events();
     rig.say(&[
@@ -199,7 +199,7 @@ fn a_cancelled_delivery_is_told_and_still_settled() {
 /// A delivery whose lease is over is told, and not settled: the broker has taken it back.
 #[test]
 fn a_delivery_whose_lease_is_over_is_not_settled() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[deliver(FIRST), Frame::Cancel { seq: 70, word: 7, reason: Some(Code::LeaseExpired) }]);
     let first = held(&rig, FIRST);
     assert_eq!(rig.events().last(), Some(&CoreEvent::CancelDelivery { held: first, reason: Code::LeaseExpired }));
@@ -210,7 +210,7 @@ fn a_delivery_whose_lease_is_over_is_not_settled() {
 /// The numbers of an old connection may mean another delivery on the new one.
 #[test]
 fn a_stale_settle_never_reaches_the_new_connection() {
-    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    let mut rig = TestCore::worker(&["a", "b"], &["q"]);
     rig.say(&[deliver(FIRST)]);
     let old = held(&rig, FIRST);
     rig.events();
@@ -229,7 +229,7 @@ fn a_stale_settle_never_reaches_the_new_connection() {
 /// A broker that shuts down: a worker whose driver leaves nothing behind finishes what it has, then registers with the next.
 #[test]
 fn a_worker_finishes_before_it_leaves_a_closing_broker() {
-    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    let mut rig = TestCore::worker(&["a", "b"], &["q"]);
     rig.pass_ms(1_000);
     rig.say(&[deliver(FIRST)]);
     rig.say(&[Frame::Closing { closing: Closing { reason: ClosingReason::Shutdown, within_ms: 0 } }]);
@@ -250,7 +250,7 @@ fn a_worker_finishes_before_it_leaves_a_closing_broker() {
 #[test]
 fn stop_and_now_are_the_owners_to_act_on() {
     for reason in [ClosingReason::Stop, ClosingReason::Now] {
-        let mut rig = Rig::worker(&["a"], &["q"]);
+        let mut rig = TestCore::worker(&["a"], &["q"]);
         rig.say(&[Frame::Closing { closing: Closing { reason, within_ms: 5 } }]);
         assert_eq!(rig.events(), [CoreEvent::Closing { reason, within_ms: 5 }]);
         assert!(rig.sent().is_empty() && rig.events().is_empty());
@@ -259,7 +259,7 @@ fn stop_and_now_are_the_owners_to_act_on() {
 
 #[test]
 fn a_reply_the_broker_would_not_take_becomes_a_failure() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.say(&[deliver(FIRST), deliver(SECOND)]);
     let large = Payload::body("x".repeat(1_009));
     let (first, second) = (held(&rig, FIRST), held(&rig, SECOND));
@@ -274,7 +274,7 @@ fn a_reply_the_broker_would_not_take_becomes_a_failure() {
 
 #[test]
 fn resizing_without_a_connection_is_done_with_the_next_register() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.core.handle_disconnected(rig.now, "reset");
     rig.events();
     rig.core.resize(rig.now, Ticket(1), Slots::Limited(9));
@@ -289,7 +289,7 @@ fn resizing_without_a_connection_is_done_with_the_next_register() {
 /// A worker that runs tasks as well names what the foreman knows it by, on every connection.
 #[test]
 fn a_worker_of_the_foreman_names_its_key() {
-    let mut rig = Rig::worker(&["a"], &["q"]);
+    let mut rig = TestCore::worker(&["a"], &["q"]);
     rig.sent();
     rig.core.register(rig.now, Registration { key: "w1".to_owned(), ..registration(&["q"]) });
     let named = |frames: &[Frame<'_>]| {
@@ -310,12 +310,12 @@ fn shutdown() -> Frame<'static> {
 /// old one, and has its slots to fill at the next as they become free.
 #[test]
 fn a_worker_is_at_the_next_broker_while_it_finishes() {
-    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    let mut rig = TestCore::worker(&["a", "b"], &["q"]);
     rig.pass_ms(1_000);
     rig.say(&[deliver(FIRST), deliver(SECOND), shutdown()]);
     let (first, second) = (held(&rig, FIRST), held(&rig, SECOND));
     let core = rig.core.leave_behind(rig.now).expect("the broker has deliveries of ours");
-    let mut old = Rig { core, now: rig.now };
+    let mut old = TestCore { core, now: rig.now };
     assert_eq!(rig.events().last(), Some(&CoreEvent::Connect { address: tcp("b") }));
     rig.greet();
     let sent = rig.sent();
@@ -345,7 +345,7 @@ fn a_worker_is_at_the_next_broker_while_it_finishes() {
 /// One that is stopping, or has a queue to itself, stays until it holds no delivery.
 #[test]
 fn some_workers_stay_with_a_closing_broker() {
-    let mut rig = Rig::worker(&["a", "b"], &["q"]);
+    let mut rig = TestCore::worker(&["a", "b"], &["q"]);
     rig.pass_ms(1_000);
     rig.say(&[deliver(FIRST)]);
     rig.core.deregister();

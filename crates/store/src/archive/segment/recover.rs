@@ -6,7 +6,7 @@ use std::io;
 
 use super::{ArchiveSegment, Block, ENTRIES, Gap, SegmentIndex, record_bytes};
 use crate::archive::record::{
-    self, ArchiveHeader, ENTRY_BYTES, FOOTER_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, Spot,
+    self, ArchiveHeader, ENTRY_BYTES, FOOTER_BYTES, Footer, HEAD_BYTES, HEADER_BYTES, Head, Key, Kind, RecordSpot,
 };
 use crate::archive::trouble::Flaw;
 use crate::disk::{DiskFile, read_up_to};
@@ -235,7 +235,7 @@ struct IndexContents {
 }
 
 impl IndexContents {
-    fn add(&mut self, key: &Key, spot: &Spot, jobs: &BTreeSet<u64>) {
+    fn add(&mut self, key: &Key, spot: &RecordSpot, jobs: &BTreeSet<u64>) {
         if spot.kind == Kind::Gap {
             self.gaps.push(Gap::of(key));
             return;

@@ -1,4 +1,4 @@
-//! The load itself: many messages at a time, each as soon as one was answered, or each at its own moment.
+//! The load of a benchmark: many messages at a time, or each at its own moment.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;

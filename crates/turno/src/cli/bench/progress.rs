@@ -1,4 +1,4 @@
-//! One line on a terminal that says how the load goes.
+//! The progress line of a benchmark.
 
 use std::time::Duration;
 

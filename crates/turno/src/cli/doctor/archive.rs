@@ -1,11 +1,11 @@
-//! The archive in the directory: its format, what of it cannot be read, and files that were set aside. A broker starts all the
-//! same, unless a newer version wrote there.
+//! The archive in the directory: its format, its unreadable parts, and files that were set aside. A broker starts all
+//! the same, unless a newer version wrote there.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use turno_proto::model::Code;
-use turno_store::archive::{ArchiveInspection, Flaw, Trouble, inspect, inspect_names};
+use turno_store::archive::{ArchiveInspection, FileProblem, Flaw, inspect, inspect_names};
 use turno_store::disk::FsDisk;
 
 use super::Report;
@@ -45,7 +45,7 @@ fn tell(report: &mut Report, directory: &Path, found: ArchiveInspection, is_runn
         report.ok("archive", what);
     }
     let mut places = 0_usize;
-    for Trouble { file, from, until, flaw } in troubles {
+    for FileProblem { file, from, until, flaw } in troubles {
         match &flaw {
             Flaw::SetAside(aside) => {
                 let what = format!("{file} could not be read and was set aside as {aside}");

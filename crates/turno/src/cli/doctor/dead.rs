@@ -1,4 +1,4 @@
-//! Dead letters: queues that have more of them than `limits.dead`, and whether they are why new messages are refused.
+//! Dead letters: queues above `limits.dead`, and whether dead letters cause refusals.
 
 use turno_proto::model::view::BrokerView;
 

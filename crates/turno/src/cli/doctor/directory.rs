@@ -1,4 +1,4 @@
-//! The directory itself: there, writable, taken, and with room.
+//! The directory itself: existence, permissions, owner process, and free space.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;

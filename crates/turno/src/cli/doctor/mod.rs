@@ -17,7 +17,7 @@ use turno_proto::model::Code;
 use self::live::Live;
 use super::Invocation;
 use super::error::Failure;
-use super::exposure::{self, Loose};
+use super::exposure::{self, ExposedPath};
 use super::help;
 use super::schema::doctor::{DoctorDocument, Finding, Level};
 use super::shown::Page;
@@ -79,7 +79,7 @@ fn exposure(config: &Config, report: &mut Report) {
     let access = exposure::access(settings.broker.listen.iter().chain(&settings.broker.foreman).chain(&open));
     // The flags that a broker was started with are not known here.
     report.ok("access", format!("as configured: {access}"));
-    for Loose { path, what, mode, fix } in exposure::loose(config) {
+    for ExposedPath { path, what, mode, fix } in exposure::loose(config) {
         let what = format!("{}, {what}, has mode {mode:o}: other users of this machine can access it", path.display());
         report.warn("exposure", what, &fix);
     }

@@ -1,4 +1,4 @@
-//! The store in the directory: its format, its segments read through, its end, and what is lost if it is damaged.
+//! The store in the directory: its format, its segments, its end, and any damage.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use turno_proto::model::{Code, QueueName};
 use turno_store::disk::FsDisk;
-use turno_store::{Damage, FORMAT, Inspection, Log, OpenError, ReadError, Wrong, inspect_headers, inspect_with};
+use turno_store::{Damage, DamageKind, FORMAT, Inspection, Log, OpenError, ReadError, inspect_headers, inspect_with};
 
 use super::directory::is_taken;
 use super::{Report, dead};
@@ -123,9 +123,9 @@ fn tell_dead(report: &mut Report, dead: Result<BTreeMap<QueueName, Dead>, ReadEr
     dead::look(all, many.into_iter(), most, report);
 }
 
-fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, u64, Wrong), damage: Damage) {
+fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, u64, DamageKind), damage: Damage) {
     // The file that a missing segment is missed from has no fault of its own.
-    let missed = if let Wrong::Missing(segment) = wrong { Some(segment) } else { None };
+    let missed = if let DamageKind::Missing(segment) = wrong { Some(segment) } else { None };
     let finding = match missed {
         Some(_) => report.error("segments", Code::DataDamaged, format!("{wrong}: no file has it")),
         None => {
@@ -134,7 +134,7 @@ fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, 
         }
     };
     finding.advise(match wrong {
-        Wrong::Twice(_) => "one of them is a copy: move it out of the directory".to_owned(),
+        DamageKind::Twice(_) => "one of them is a copy: move it out of the directory".to_owned(),
         _ => format!(
             "delete and change nothing; copy {0}, then restore it from a backup; to continue without it: turno \
                  serve --data ANOTHER_DIRECTORY",
@@ -153,7 +153,7 @@ fn damaged(report: &mut Report, directory: &Path, (file, offset, wrong): (&str, 
     for segment in damage.missing.iter().filter(|segment| Some(**segment) != missed) {
         report.error("segments", Code::DataDamaged, format!("segment {segment} of the log is missing"));
     }
-    if !matches!(wrong, Wrong::Twice(_)) {
+    if !matches!(wrong, DamageKind::Twice(_)) {
         report.error("messages", Code::DataDamaged, lost(&damage));
     }
     report.damage = Some(body(damage));
@@ -173,7 +173,7 @@ fn lost(damage: &Damage) -> String {
 }
 
 fn body(damage: Damage) -> DamageBody {
-    let place = |place: turno_store::Spoilt| PlaceBody { file: place.file, from: place.from, until: place.until };
+    let place = |place: turno_store::DamagedPart| PlaceBody { file: place.file, from: place.from, until: place.until };
     DamageBody {
         places: damage.places.into_iter().map(place).collect(),
         missing: damage.missing,

@@ -4,7 +4,7 @@ use clap::Args;
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::Code;
 
-use super::select::{JobPart, One};
+use super::select::{JobPart, JobSelector};
 use super::{JobClient, named, no_task};
 use crate::cli::Invocation;
 use crate::cli::connect;
@@ -37,8 +37,8 @@ pub(super) async fn run(args: &JobExplainArgs, invocation: &Invocation) -> Resul
     };
     let asked = JobClient::connect(invocation).await?;
     let job = match args.task.job {
-        One::Id(job) => job,
-        One::Last => asked.find(One::Last).await?.id,
+        JobSelector::Id(job) => job,
+        JobSelector::Last => asked.find(JobSelector::Last).await?.id,
     };
     let answer = asked.admin(AdminCall::JobExplain { job, task }).await;
     let (view, task, because) = match answer {
@@ -46,7 +46,7 @@ pub(super) async fn run(args: &JobExplainArgs, invocation: &Invocation) -> Resul
         Ok(other) => return Err(connect::unexpected(&other)),
         Err(failure) if failure.code() == Code::NotFound && task.is_some() => {
             // The job may be there, and only the task not.
-            let view = asked.find(One::Id(job)).await?;
+            let view = asked.find(JobSelector::Id(job)).await?;
             let task = task.unwrap_or_default();
             return Err(no_task(&view, &[(task, task)]));
         }

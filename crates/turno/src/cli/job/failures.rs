@@ -1,4 +1,4 @@
-//! Failed tasks, those that failed alike together: by exit code or signal and the last line of stderr.
+//! Failed tasks in groups with the same exit code or signal and the same last line of stderr.
 
 use std::collections::BTreeMap;
 

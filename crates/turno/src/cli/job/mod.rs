@@ -29,7 +29,7 @@ use self::progress::ProgressArgs;
 use self::report::ReportArgs;
 use self::result::ResultArgs;
 use self::retry::JobRetryArgs;
-use self::select::{JobPart, One};
+use self::select::{JobPart, JobSelector};
 use self::submit::SubmitArgs;
 use self::wait::WaitArgs;
 use super::Invocation;
@@ -134,10 +134,10 @@ impl<'a> JobClient<'a> {
     }
 
     /// That job as it is now.
-    async fn find(&self, which: One) -> Result<JobView, Failure> {
+    async fn find(&self, which: JobSelector) -> Result<JobView, Failure> {
         match which {
-            One::Id(job) => self.job(AdminCall::JobShow { job: Some(job) }, job).await,
-            One::Last => match self.admin(AdminCall::JobShow { job: None }).await {
+            JobSelector::Id(job) => self.job(AdminCall::JobShow { job: Some(job) }, job).await,
+            JobSelector::Last => match self.admin(AdminCall::JobShow { job: None }).await {
                 Ok(answer) => view(answer),
                 Err(failure) if failure.code() == Code::NotFound => Err(Failure::new(Code::NotFound, "no jobs exist")
                     .why("`last` is the latest job, and this broker has none")

@@ -1,4 +1,5 @@
-//! Which jobs and tasks are meant: `7`, `last`, `1,3,5-8`, `1-100:2`, `all`; tasks `7.1-20`.
+//! Selectors of jobs and tasks: `7`, `last`, `1,3,5-8`, `1-100:2`, `all`; tasks `7.1-20`. `7`, `last`, `1,3,5-8`,
+//! `1-100:2`, `all`; tasks `7.1-20`.
 
 use std::str::FromStr;
 
@@ -10,7 +11,7 @@ const RANGES_MAX: usize = 1_000;
 
 /// One job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum One {
+pub(super) enum JobSelector {
     /// The latest.
     Last,
     /// The one with that number.
@@ -36,7 +37,7 @@ pub(super) enum SelectError {
     TooMany,
 }
 
-impl FromStr for One {
+impl FromStr for JobSelector {
     type Err = SelectError;
 
     fn from_str(text: &str) -> Result<Self, SelectError> {
@@ -47,7 +48,7 @@ impl FromStr for One {
     }
 }
 
-impl std::fmt::Display for One {
+impl std::fmt::Display for JobSelector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Last => f.write_str("last"),
@@ -74,7 +75,7 @@ impl NumberSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     /// That job must be there.
-    One(One),
+    One(JobSelector),
     /// Those of them that are there.
     Span(NumberSpan),
     /// Every one.
@@ -101,11 +102,15 @@ pub(super) fn is_one(words: &[Jobs]) -> bool {
 fn item(text: &str) -> Result<Item, SelectError> {
     match text {
         "all" => Ok(Item::All),
-        "last" => Ok(Item::One(One::Last)),
+        "last" => Ok(Item::One(JobSelector::Last)),
         _ => {
             let NumberSpan { first, last, step } = span(text, SelectError::Jobs)?;
             let one = first == last && !text.contains('-');
-            Ok(if one { Item::One(One::Id(JobId(first))) } else { Item::Span(NumberSpan { first, last, step }) })
+            Ok(if one {
+                Item::One(JobSelector::Id(JobId(first)))
+            } else {
+                Item::Span(NumberSpan { first, last, step })
+            })
         }
     }
 }
@@ -117,7 +122,7 @@ pub(super) type Ranges = Vec<(u32, u32)>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Jobs(Jobs),
-    Tasks(One, Ranges),
+    Tasks(JobSelector, Ranges),
 }
 
 impl FromStr for Target {
@@ -145,7 +150,7 @@ impl Target {
 /// One job, or some of its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JobPart {
-    pub(super) job: One,
+    pub(super) job: JobSelector,
     pub(super) tasks: Option<Ranges>,
 }
 
@@ -255,7 +260,7 @@ mod tests {
     use super::*;
 
     const fn id(id: u64) -> Item {
-        Item::One(One::Id(JobId(id)))
+        Item::One(JobSelector::Id(JobId(id)))
     }
 
     const fn span_of(first: u64, last: u64, step: u64) -> Item {
@@ -266,11 +271,11 @@ mod tests {
     fn jobs_as_typed() {
         let table: [(&str, Result<Vec<Item>, SelectError>); 15] = [
             ("7", Ok(vec![id(7)])),
-            ("last", Ok(vec![Item::One(One::Last)])),
+            ("last", Ok(vec![Item::One(JobSelector::Last)])),
             ("all", Ok(vec![Item::All])),
             ("1,3,5-8", Ok(vec![id(1), id(3), span_of(5, 8, 1)])),
             ("1-100:2", Ok(vec![span_of(1, 100, 2)])),
-            ("last,3", Ok(vec![Item::One(One::Last), id(3)])),
+            ("last,3", Ok(vec![Item::One(JobSelector::Last), id(3)])),
             ("5-5", Ok(vec![span_of(5, 5, 1)])),
             ("", Err(SelectError::Jobs)),
             ("1,", Err(SelectError::Jobs)),
@@ -289,11 +294,11 @@ mod tests {
     #[test]
     fn tasks_as_typed() {
         let tasks = |job, ranges: &[(u32, u32)]| Ok(Target::Tasks(job, ranges.to_vec()));
-        let seven = One::Id(JobId(7));
+        let seven = JobSelector::Id(JobId(7));
         let table: [(&str, Result<Target, SelectError>); 14] = [
             ("7.3", tasks(seven, &[(3, 3)])),
             ("7.1-20", tasks(seven, &[(1, 20)])),
-            ("last.0-4", tasks(One::Last, &[(0, 4)])),
+            ("last.0-4", tasks(JobSelector::Last, &[(0, 4)])),
             ("7.8,1,3,5-8,2", tasks(seven, &[(1, 3), (5, 8)])),
             ("7.1-6:2", tasks(seven, &[(1, 1), (3, 3), (5, 5)])),
             ("7.1-6:100", tasks(seven, &[(1, 1)])),
@@ -311,7 +316,7 @@ mod tests {
         }
         assert_eq!("7,8".parse::<Target>(), Ok(Target::Jobs(Jobs(vec![id(7), id(8)]))));
         assert_eq!("7".parse::<JobPart>(), Ok(JobPart { job: seven, tasks: None }));
-        assert_eq!("last.2".parse::<JobPart>(), Ok(JobPart { job: One::Last, tasks: Some(vec![(2, 2)]) }));
+        assert_eq!("last.2".parse::<JobPart>(), Ok(JobPart { job: JobSelector::Last, tasks: Some(vec![(2, 2)]) }));
         assert_eq!("7,8".parse::<JobPart>(), Err(SelectError::One));
         assert_eq!("8,1-6".parse::<TaskRanges>(), Ok(TaskRanges(vec![(1, 6), (8, 8)])));
         assert_eq!("7.1".parse::<TaskRanges>(), Err(SelectError::Numbers));

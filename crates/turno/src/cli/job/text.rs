@@ -1,4 +1,4 @@
-//! Jobs in words.
+//! Texts about jobs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Waiting for jobs, and telling how far they are meanwhile. It is nothing to the jobs: they go on when the wait ends.
+//! Waiting for jobs, with progress. It is nothing to the jobs: they go on when the wait ends.
 
 use std::collections::BTreeSet;
 use std::future::pending;

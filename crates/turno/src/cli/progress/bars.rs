@@ -1,4 +1,4 @@
-//! Two bars for a terminal: jobs and tasks, each on one line that is never longer than the terminal is wide.
+//! Progress bars for a terminal: jobs and tasks, each in one line of at most the terminal's width.
 
 use super::meter::{JobCounts, Meter, TaskSums, eta_text, percent, rate_text};
 use crate::cli::paint::Paint;

@@ -1,5 +1,5 @@
-//! How far jobs are, told on stderr while somebody waits for them. There are two bars on a terminal, a plain line now and
-//! then elsewhere. `meter` knows what there is to tell, `bars` how it looks, `screen` when and where.
+//! Progress of jobs on stderr during a wait. There are two bars on a terminal, a plain line now and then elsewhere.
+//! `meter` knows what there is to tell, `bars` how it looks, `screen` when and where.
 
 mod bars;
 mod meter;

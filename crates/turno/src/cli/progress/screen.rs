@@ -1,4 +1,4 @@
-//! Where and when progress is told. It draws on stderr and nowhere else.
+//! The place and time of progress output. It draws on stderr and nowhere else.
 
 use std::future::pending;
 use std::time::Duration;

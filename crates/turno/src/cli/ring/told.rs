@@ -1,4 +1,4 @@
-//! The ring in words.
+//! Texts about the ring.
 
 use turno_proto::model::Code;
 use turno_proto::model::ring::RingState;

@@ -1,4 +1,4 @@
-//! The broker: what it says when it is ready, and its state.
+//! Documents about the broker: its readiness and its state.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The configuration, as programs read it.
+//! Documents of the configuration.
 
 use schemars::JsonSchema;
 use serde::Serialize;

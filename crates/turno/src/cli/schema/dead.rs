@@ -1,4 +1,4 @@
-//! Dead letters: columns, listings, and what was done to them.
+//! Dead letters: columns, listings, and results of commands.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A failure, as programs read it.
+//! The document of a failure.
 
 use schemars::JsonSchema;
 use serde::Serialize;

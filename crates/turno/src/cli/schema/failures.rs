@@ -1,4 +1,4 @@
-//! Failed tasks of a job, as programs read them.
+//! Documents of failed tasks.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Jobs: columns, listings, and one job with what failed in it.
+//! Jobs: columns, listings, and one job with its failures.
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! Why a task is where it is, and what can be done about it.
+//! Documents of `turno job explain`: the reason for a task's state, with advice.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Messages that were cancelled.
+//! Documents of cancelled messages.
 
 use schemars::JsonSchema;
 use serde::Serialize;

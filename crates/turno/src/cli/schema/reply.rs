@@ -1,4 +1,4 @@
-//! Replies and stored messages, as programs read them.
+//! Documents of replies and stored messages.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Tasks of jobs: columns, listings, and one task with all that is known of it.
+//! Tasks of jobs: columns, listings, and one task with its attempts.
 
 use schemars::JsonSchema;
 use serde::Serialize;

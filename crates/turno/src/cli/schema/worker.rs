@@ -1,4 +1,4 @@
-//! Workers: columns, listings, and what is printed where one is started.
+//! Workers: columns, listings, and the documents of starting one.
 
 use std::collections::BTreeMap;
 

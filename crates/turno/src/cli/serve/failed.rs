@@ -1,4 +1,4 @@
-//! Why a broker did not start or go on, with what to do about it.
+//! Failures of a broker's start or run, with advice.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

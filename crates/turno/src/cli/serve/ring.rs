@@ -1,4 +1,4 @@
-//! From what is set about the ring to a place in it, and what is wrong with that.
+//! The ring membership from the configuration, and its errors.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,5 +1,5 @@
-//! Broadcasts take no slots, so the broker hands out any number of them at a time. Here they have a limit: as many
-//! programs run for them as the worker has slots, some more wait, and the rest fail at once.
+//! A limit on concurrent broadcasts, which take no slots. Here they have a limit: as many programs run for them as the
+//! worker has slots, some more wait, and the rest fail at once.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The worker without a program.
+//! `turno work` without a program: each request is answered with its own body.
 
 use turno_client::{Delivery, Message, Outcome};
 

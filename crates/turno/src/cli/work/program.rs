@@ -1,4 +1,4 @@
-//! One run of a program: body in, reply out, and an end in every case.
+//! One run of a program: the body on stdin, the reply from stdout, and its end.
 
 use std::ffi::OsString;
 use std::fmt::Display;

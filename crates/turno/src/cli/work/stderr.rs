@@ -1,4 +1,4 @@
-//! Passes stderr of programs on to ours, without ever holding up the connection to the broker.
+//! Forwarding of programs' stderr, which never blocks the connection to the broker.
 
 use std::io::{self, Write as _};
 use std::sync::mpsc as std_mpsc;

@@ -22,8 +22,8 @@ use crate::cli::help;
 use crate::cli::schema::worker::RegisteredDocument;
 use crate::cli::signals::Signals;
 use crate::cli::work::{DeliveryRunner, Observer, Program, StderrPipe, cannot_work, default_name, handle};
-use crate::job_worker::link::{Finder, NoWay};
-use crate::job_worker::{Ask, CannotBegin, JobWorker, JobWorkerEnd, Settings, WorkerReport};
+use crate::job_worker::link::{Finder, NoForeman};
+use crate::job_worker::{CannotBegin, EndRequest, JobWorker, JobWorkerEnd, Settings, WorkerReport};
 
 /// Run tasks of jobs on this machine
 ///
@@ -148,7 +148,7 @@ async fn start(
 ) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
     let settings = settings(args, invocation)?;
-    let mut teller = Teller::new(args, &settings, invocation);
+    let mut teller = StartReporter::new(args, &settings, invocation);
     let begin = async {
         let job_worker = JobWorker::open(settings.clone()).await.map_err(cannot_begin)?;
         let queues = match program {
@@ -165,10 +165,10 @@ async fn start(
     let mut input_ended = args.until_eof.then(input_end);
     let ask = async || loop {
         tokio::select! {
-            exit = signals.next() => return Ask::Signal(exit),
+            exit = signals.next() => return EndRequest::Signal(exit),
             () = ended(&mut input_ended) => {
                 input_ended = None;
-                return Ask::InputEnded;
+                return EndRequest::InputEnded;
             }
             () = watched(queues.as_mut(), invocation) => {}
         }
@@ -229,14 +229,14 @@ fn cannot_begin(error: CannotBegin) -> Failure {
 }
 
 /// There is no way to the foreman.
-pub(super) fn no_way(why: NoWay) -> Failure {
+pub(super) fn no_way(why: NoForeman) -> Failure {
     let text = why.to_string();
     match why {
-        NoWay::Broker(error) => error.into(),
-        NoWay::NoForeman(_) => {
+        NoForeman::Broker(error) => error.into(),
+        NoForeman::NoForeman(_) => {
             Failure::new(Code::CannotConnect, text).fix("restart the broker with --foreman-listen ADDRESS")
         }
-        NoWay::Unreachable { .. } => Failure::new(Code::CannotConnect, text)
+        NoForeman::Unreachable { .. } => Failure::new(Code::CannotConnect, text)
             .why("it listens on another address, or a firewall is in between")
             .fix("set its address with --foreman HOST:PORT"),
     }
@@ -299,14 +299,14 @@ async fn watched(side: Option<&mut QueueSide>, invocation: &Invocation) {
 }
 
 /// Tells people what happens, and programs that all is ready.
-struct Teller<'a> {
+struct StartReporter<'a> {
     registered: RegisteredDocument,
     invocation: &'a Invocation,
     /// That the foreman is out of reach was told since the last success.
     told: bool,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> StartReporter<'a> {
     fn new(args: &StartArgs, settings: &Settings, invocation: &'a Invocation) -> Self {
         let registered = RegisteredDocument {
             name: settings.name.clone(),

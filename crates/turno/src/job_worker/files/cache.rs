@@ -1,4 +1,4 @@
-//! Uploads on this machine: each is fetched once, however many tasks want it, and checked.
+//! The cache of uploads: each is fetched and checked once for all tasks.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Which files a task brings back: patterns, and what they match in its directory.
+//! Patterns for result files, and the files that match.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Uploads become files of a task.
+//! Placement of uploads in the directory of a task.
 
 use std::fs::{self, File};
 use std::io;

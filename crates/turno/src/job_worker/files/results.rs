@@ -1,4 +1,4 @@
-//! Files that a task brings back, on their way to the broker.
+//! The transfer of result files to the broker.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -1,4 +1,4 @@
-//! Nothing is left running when the worker dies, however it dies.
+//! The guard: all programs of a worker end with it, even if it is killed.
 //!
 //! The worker starts this program once more as its watcher, and tells it over a pipe which process groups it has. When the
 //! pipe ends without a farewell, the worker is dead, and the watcher ends what it left ([`watch`]).
@@ -25,11 +25,11 @@ pub(crate) const WORD: &str = "guard-of-worker";
 /// The worker's end of the pipe. Clones are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
-    post: Arc<Mutex<Post>>,
+    post: Arc<Mutex<GuardMessage>>,
 }
 
 #[derive(Debug)]
-struct Post {
+struct GuardMessage {
     /// The arguments of the watcher.
     arguments: Vec<OsString>,
     watcher: Option<Watcher>,
@@ -54,13 +54,15 @@ impl Guard {
     pub(crate) fn start(worker: &str, directory: &Path) -> io::Result<Self> {
         let arguments = vec![WORD.into(), worker.into(), directory.into()];
         let watcher = Some(Watcher::start(&arguments)?);
-        Ok(Self { post: Arc::new(Mutex::new(Post { arguments, watcher, groups: BTreeSet::new() })) })
+        Ok(Self { post: Arc::new(Mutex::new(GuardMessage { arguments, watcher, groups: BTreeSet::new() })) })
     }
 
     /// Nobody: tests end what they start.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
-        Self { post: Arc::new(Mutex::new(Post { arguments: Vec::new(), watcher: None, groups: BTreeSet::new() })) }
+        Self {
+            post: Arc::new(Mutex::new(GuardMessage { arguments: Vec::new(), watcher: None, groups: BTreeSet::new() })),
+        }
     }
 
     /// A group that must not outlive the worker.
@@ -86,7 +88,7 @@ impl Guard {
         });
     }
 
-    fn with(&self, act: impl FnOnce(&mut Post)) {
+    fn with(&self, act: impl FnOnce(&mut GuardMessage)) {
         act(&mut self.post.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -102,7 +104,7 @@ impl Drop for Watched {
     }
 }
 
-impl Post {
+impl GuardMessage {
     /// Tells the watcher. One that does not listen any more is replaced by another, which is told all.
     fn say(&mut self, word: &str) {
         let Some(watcher) = &mut self.watcher else { return };

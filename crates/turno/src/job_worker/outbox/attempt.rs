@@ -1,10 +1,10 @@
-//! One attempt's output: its beginning, which is sent as it comes, and its end, which is kept until it is known to be one.
+//! Output of one attempt: its head, which is sent as it comes, and its tail, which is kept until the end is known.
 
 use turno_proto::model::archive::{OutputPiece, OutputStream};
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Mono, limits};
 
-use super::roll::{Roll, StreamPiece};
+use super::stream_buffer::{StreamBuffer, StreamPiece};
 
 /// The attempt that wrote the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ impl AttemptId {
 
 /// The handling of an attempt's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum OutputHandling {
     /// It is sent.
     Sent,
     /// The broker does not want it: it is counted and forgotten.
@@ -34,15 +34,15 @@ pub(super) enum Fate {
 #[derive(Debug)]
 pub(super) struct OutboxAttempt {
     pub(super) id: AttemptId,
-    pub(super) fate: Fate,
+    pub(super) fate: OutputHandling,
     /// The part of the beginning that is not sent.
-    head: Roll,
+    head: StreamBuffer,
     /// Where the beginning ends.
     head_end: u64,
     /// Nothing can be added to the beginning, for something came after it.
     is_shut: bool,
     /// Output after the beginning, as far as it is kept.
-    tail: Roll,
+    tail: StreamBuffer,
     tail_max: usize,
     /// Up to where the end was shown to those who look at it.
     shown: u64,
@@ -74,11 +74,11 @@ impl OutboxAttempt {
     pub(super) fn new(id: AttemptId, per_task: u64) -> Self {
         let mut new = Self {
             id,
-            fate: Fate::Sent,
-            head: Roll::new(0),
+            fate: OutputHandling::Sent,
+            head: StreamBuffer::new(0),
             head_end: 0,
             is_shut: false,
-            tail: Roll::new(0),
+            tail: StreamBuffer::new(0),
             tail_max: 0,
             shown: 0,
             shown_at: Mono::ZERO,
@@ -119,7 +119,7 @@ impl OutboxAttempt {
     }
 
     pub(super) fn wrote(&mut self, now: Mono, stream: OutputStream, bytes: &[u8]) {
-        if self.fate == Fate::Refused {
+        if self.fate == OutputHandling::Refused {
             return;
         }
         if self.head.is_empty() {
@@ -137,20 +137,20 @@ impl OutboxAttempt {
     /// Whether its task may write on. What comes after the beginning always has room.
     pub(super) fn has_room(&self) -> bool {
         self.is_beyond()
-            || self.fate == Fate::Refused
+            || self.fate == OutputHandling::Refused
             || (self.head.len() < limits::OUTBOX_HEAD_BYTES_MAX && self.head.runs() < limits::OUTBOX_RUNS_MAX)
     }
 
     /// The beginning is what there is of it.
     pub(super) fn cut_head(&mut self) {
         if !self.is_shut {
-            (self.is_shut, self.head_end, self.tail) = (true, self.head.end(), Roll::new(self.head.end()));
+            (self.is_shut, self.head_end, self.tail) = (true, self.head.end(), StreamBuffer::new(self.head.end()));
         }
     }
 
     /// When something of it is to be sent.
     pub(super) fn next_due(&self, followed: bool) -> Option<Mono> {
-        if self.under_way.is_some() || self.fate == Fate::Refused {
+        if self.under_way.is_some() || self.fate == OutputHandling::Refused {
             return None;
         }
         if !self.head.is_empty() {
@@ -211,8 +211,8 @@ impl OutboxAttempt {
     pub(super) fn give_up(&mut self) -> u64 {
         let bytes = self.len() as u64 + self.under_way.take().unwrap_or(0);
         let end = self.written();
-        (self.head, self.tail) = (Roll::new(end), Roll::new(end));
-        self.fate = Fate::Refused;
+        (self.head, self.tail) = (StreamBuffer::new(end), StreamBuffer::new(end));
+        self.fate = OutputHandling::Refused;
         bytes
     }
 
@@ -221,7 +221,7 @@ impl OutboxAttempt {
         self.head.check();
         self.tail.check();
         assert!(self.tail.len() <= self.tail_max, "the end is a ring");
-        if self.fate == Fate::Sent {
+        if self.fate == OutputHandling::Sent {
             assert!(self.head.end() <= self.head_end, "the beginning ends where it should");
             assert!(self.tail.is_empty() || self.tail.at() >= self.head_end, "the end comes after the beginning");
         }
@@ -237,7 +237,7 @@ impl Room {
         self.pieces == 0 || self.bytes == 0
     }
 
-    fn take_from(&mut self, roll: &mut Roll) -> Option<StreamPiece> {
+    fn take_from(&mut self, roll: &mut StreamBuffer) -> Option<StreamPiece> {
         if self.is_none() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The outbox without its connection and its clock: what attempts write goes in, calls to the broker come out.
+//! The outbox without its connection and its clock: output goes in, calls to the broker come out.
 //!
 //! Each attempt has its beginning and its end in memory, bounded; pieces of many attempts go into one call, few calls are
 //! under way, and what is in one stays here until it is answered.
@@ -9,7 +9,7 @@ use turno_proto::model::archive::{OutputPiece, OutputStream};
 use turno_proto::model::job::JobId;
 use turno_proto::model::{Code, Mono, limits};
 
-use super::attempt::{AttemptId, Fate, OutboxAttempt, Room};
+use super::attempt::{AttemptId, OutboxAttempt, OutputHandling, Room};
 use super::event::{CallId, Event, LossReason, Lost, OutboxAnswer, Ticket};
 
 #[derive(Debug)]
@@ -345,7 +345,7 @@ impl Core {
             self.held.remove(&(held, ticket));
             self.events.push_back(Event::Room(ticket));
         }
-        if attempt.is_beyond() && attempt.ended.is_none() && attempt.fate == Fate::Sent {
+        if attempt.is_beyond() && attempt.ended.is_none() && attempt.fate == OutputHandling::Sent {
             self.beyond.insert(ticket);
         } else {
             self.beyond.remove(&ticket);

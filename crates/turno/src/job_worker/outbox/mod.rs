@@ -10,7 +10,7 @@ mod event;
 mod out_dir;
 mod patience;
 mod recorder;
-mod roll;
+mod stream_buffer;
 #[cfg(test)]
 mod tests;
 

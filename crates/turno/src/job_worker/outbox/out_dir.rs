@@ -1,4 +1,4 @@
-//! Output that goes into files of this machine, and not to the broker.
+//! Output into local files instead of to the broker.
 
 use std::fs::{self, File};
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Waiting for a broker that is busy or away, for as long as that makes sense.
+//! Time limits for retries while the broker is busy or away.
 
 use std::time::{Duration, Instant};
 

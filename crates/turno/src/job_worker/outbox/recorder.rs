@@ -1,4 +1,4 @@
-//! One attempt's output, as the reader of its pipes has it.
+//! The recorder of one attempt's output, as the reader of its pipes uses it.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::out_dir::OutFiles;
 /// Takes what an attempt writes. Dropped before its end, what was not sent is forgotten.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    way: Way,
+    way: OutputRoute,
 }
 
 #[derive(Debug)]
-enum Way {
+enum OutputRoute {
     Broker(Opened),
     Files(OutFiles),
 }
@@ -38,9 +38,9 @@ impl Outbox {
         let way = if task.logging_dir.is_empty() {
             let id = AttemptId { job: JobId(task.job), task: task.task, attempt: task.attempt };
             let (ticket, wake) = self.open(id);
-            Way::Broker(Opened { outbox: self.clone(), ticket, wake })
+            OutputRoute::Broker(Opened { outbox: self.clone(), ticket, wake })
         } else {
-            Way::Files(OutFiles::create(task).await?)
+            OutputRoute::Files(OutFiles::create(task).await?)
         };
         Ok(Recorder { way })
     }
@@ -50,7 +50,7 @@ impl Recorder {
     /// These bytes were read. Waits while there is no room for more; an error is the status with which the task fails.
     pub(crate) async fn wrote(&mut self, stream: OutputStream, bytes: &[u8]) -> Result<(), String> {
         match &mut self.way {
-            Way::Broker(opened) => {
+            OutputRoute::Broker(opened) => {
                 if !opened.outbox.wrote(opened.ticket, stream, bytes) {
                     while !opened.outbox.has_room(opened.ticket) {
                         opened.wake.notified().await;
@@ -58,13 +58,13 @@ impl Recorder {
                 }
                 Ok(())
             }
-            Way::Files(files) => files.wrote(stream, bytes).await,
+            OutputRoute::Files(files) => files.wrote(stream, bytes).await,
         }
     }
 
     /// Both pipes are at their end. Waits until what is to be kept is, or lost for good.
     pub(crate) async fn end(self) {
-        if let Way::Broker(opened) = &self.way {
+        if let OutputRoute::Broker(opened) = &self.way {
             opened.outbox.end(opened.ticket);
             while !opened.outbox.has_ended(opened.ticket) {
                 opened.wake.notified().await;

@@ -14,9 +14,9 @@ use crate::process::{GRACE, wait};
 /// A worker's things, and a directory for a test.
 struct Bench {
     dir: TempDir,
-    kit: Kit,
-    wish: watch::Sender<Wish>,
-    wishes: watch::Receiver<Wish>,
+    context: TaskContext,
+    order: watch::Sender<TaskOrder>,
+    wishes: watch::Receiver<TaskOrder>,
     _double: Double,
 }
 
@@ -27,9 +27,9 @@ impl Bench {
         let double = Double::keeping();
         let outbox = Outbox::start("w", double.options());
         let files = Files::new(scratch, outbox.clone());
-        let kit = Kit { worker: Arc::from("w"), guard: Guard::none(), files, outbox };
-        let (wish, wishes) = watch::channel(Wish::Run);
-        Self { dir, kit, wish, wishes, _double: double }
+        let context = TaskContext { worker: Arc::from("w"), guard: Guard::none(), files, outbox };
+        let (order, wishes) = watch::channel(TaskOrder::Run);
+        Self { dir, context, order, wishes, _double: double }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -52,15 +52,15 @@ impl Bench {
     }
 
     async fn run(&self, task: Task) -> StatusUpdate {
-        run(task, self.kit.clone(), self.wishes.clone()).await
+        run(task, self.context.clone(), self.wishes.clone()).await
     }
 
     /// Runs a script, and wants that of it as soon as the file is there.
-    async fn run_until(&self, task: Task, file: &str, wish: Wish) -> StatusUpdate {
+    async fn run_until(&self, task: Task, file: &str, order: TaskOrder) -> StatusUpdate {
         let file = self.path(file);
         let ask = async {
             wait::until_there(&file).await;
-            self.wish.send_replace(wish);
+            self.order.send_replace(order);
         };
         tokio::join!(self.run(task), ask).0
     }
@@ -191,7 +191,7 @@ async fn a_stubborn_task_is_killed_with_all_it_started() {
     let script = "trap '' TERM; sh -c 'trap \"\" TERM; for i in $(seq 600); do sleep 0.1; done' & \
                   echo $$ $! > new; mv new pids; for i in $(seq 600); do sleep 0.1; done";
     let before = Instant::now();
-    let update = bench.run_until(bench.shell(script), "pids", Wish::Cancel).await;
+    let update = bench.run_until(bench.shell(script), "pids", TaskOrder::Cancel).await;
     assert!(before.elapsed() >= GRACE, "time limit exceeded");
     assert_eq!(end(&update), (false, None, None, "cancelled"));
     for pid in bench.read("pids").split_whitespace() {
@@ -202,7 +202,7 @@ async fn a_stubborn_task_is_killed_with_all_it_started() {
 #[tokio::test]
 async fn a_cancelled_task_is_told_so() {
     let bench = Bench::new();
-    let update = bench.run_until(bench.shell("touch there; exec sleep 60"), "there", Wish::Cancel).await;
+    let update = bench.run_until(bench.shell("touch there; exec sleep 60"), "there", TaskOrder::Cancel).await;
     assert_eq!(end(&update), (false, None, None, "cancelled"));
     let unborn = bench.run(bench.shell("touch born")).await;
     assert_eq!(end(&unborn), (false, None, None, "cancelled"));
@@ -213,7 +213,7 @@ async fn a_cancelled_task_is_told_so() {
 async fn a_task_is_given_back() {
     let bench = Bench::new();
     let script = "trap '' TERM; echo $$ > new; mv new pid; for i in $(seq 600); do sleep 0.1; done";
-    let update = bench.run_until(bench.shell(script), "pid", Wish::GiveBackNow).await;
+    let update = bench.run_until(bench.shell(script), "pid", TaskOrder::GiveBackNow).await;
     assert_eq!((end(&update), update.given_back), ((false, None, None, "given back"), true));
     assert!(is_gone(bench.read("pid").trim()));
 }

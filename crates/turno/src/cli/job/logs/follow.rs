@@ -1,5 +1,5 @@
-//! Output as it comes: first what is there, then what arrives, until the job has ended. While somebody follows, workers send what
-//! they would leave out.
+//! Following of output: stored output first, then new output until the job has ended. While somebody follows, workers
+//! send what they would leave out.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How output is shown: as it was written, with the task in front of each line, or for programs.
+//! Printing of output: raw, with the task in front of each line, or as JSON.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! How far the output of each task was told: what comes again is told once, and what is missing is noticed.
+//! The printed position in the output of each task, so that nothing is printed twice and gaps are noticed.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The numbers behind the report: counted task by task, in the order of their numbers.
+//! The figures of the report, counted task by task.
 
 use std::collections::BTreeMap;
 

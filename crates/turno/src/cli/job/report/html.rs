@@ -1,4 +1,4 @@
-//! Writing HTML so that nothing a stranger said can be anything but text: markup is only what stands in this program.
+//! HTML output in which all text from outside is escaped.
 
 use std::fmt::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! Rows of the Gantt chart: which tasks shared a slot of a worker, as far as their times tell.
+//! Rows of the Gantt chart: tasks that used the same slot of a worker, as far as their times show.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};

@@ -18,7 +18,7 @@ use turno_proto::model::{Code, Moment};
 
 use self::figures::{Figures, TaskReader};
 use self::page::PageContent;
-use super::select::One;
+use super::select::JobSelector;
 use super::{JobClient, named};
 use crate::cli::Invocation;
 use crate::cli::connect;
@@ -38,7 +38,7 @@ use crate::cli::schema::report::ReportDocument;
 ))]
 pub(super) struct ReportArgs {
     /// Job: 7 or last
-    job: One,
+    job: JobSelector,
 
     /// Output file, - for stdout; or an output format, with --file for the file
     // The same id as the flag of every command, which this one stands for.

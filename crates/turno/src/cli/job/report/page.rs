@@ -1,4 +1,4 @@
-//! The report as a page: what stands where. It needs nothing but itself: no script, no font, no network.
+//! The layout of the report page. It needs nothing but itself: no script, no font, no network.
 
 use std::time::Duration;
 

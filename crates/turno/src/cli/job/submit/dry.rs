@@ -1,4 +1,4 @@
-//! `--dry-run`: shows the job that would be submitted.
+//! `--dry-run`: prints the job without submitting it.
 
 use std::slice;
 
@@ -100,7 +100,7 @@ mod tests {
     use turno_proto::model::job::{AfterWhen, Array};
 
     use super::*;
-    use crate::cli::job::select::One;
+    use crate::cli::job::select::JobSelector;
     use crate::cli::job::submit::each;
     use crate::cli::job::submit::flags::Source;
     use crate::cli::job::submit::plan::TaskCommand;
@@ -146,7 +146,7 @@ mod tests {
         let array = Array { first: 0, count: 3, step: 5 };
         let array = ArrayArg { array, parts: Vec::new(), max_parallel: Some(2) };
         let source = Source { array: Some(array), ..Source::default() };
-        let after = vec![AfterArg { job: One::Last, when: AfterWhen::Any }];
+        let after = vec![AfterArg { job: JobSelector::Last, when: AfterWhen::Any }];
         let flags = Flags { source, after, cwd: Some(PathBuf::from("run-{}")), ..Flags::default() };
         let document = SubmissionDocument { submission: planned(&flags, &["./sim", "{}"], Vec::new()) };
         let value = serde_json::to_value(crate::cli::schema::envelope(&document)).unwrap();

@@ -1,4 +1,4 @@
-//! How a submission ends: what is told, and the exit status.
+//! The end of a submission: its output and its exit status.
 
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::Code;
@@ -7,7 +7,7 @@ use turno_proto::model::job::{JobReason, JobSpec, JobState, JobView, TaskView};
 use crate::cli::Invocation;
 use crate::cli::connect;
 use crate::cli::error::Failure;
-use crate::cli::job::select::One;
+use crate::cli::job::select::JobSelector;
 use crate::cli::job::text::{number_of_tasks, title};
 use crate::cli::job::{JobClient, one_done};
 
@@ -46,7 +46,7 @@ pub(super) async fn refused(failure: Failure, spec: &JobSpec, asked: &JobClient<
             .fix("choose another --key, or find that job with `turno job ls` and remove it with `turno job rm` once it has ended"),
         (Code::BadJob, _) => {
             for after in &spec.after {
-                let found = asked.find(One::Id(after.job)).await;
+                let found = asked.find(JobSelector::Id(after.job)).await;
                 if found.is_err_and(|failure| failure.code() == Code::NotFound) {
                     return Failure::new(Code::BadJob, format!("--after: job {} does not exist", after.job))
                         .why("it was never submitted to this broker, or has been removed")

@@ -22,7 +22,7 @@ use self::flags::Flags;
 use self::plan::{SubmitPlan, TaskCommand};
 use self::script::Script;
 use self::uploads::Upload;
-use super::select::One;
+use super::select::JobSelector;
 use super::wait::{Wait, tell_ends};
 use super::{JobClient, view};
 use crate::cli::Invocation;
@@ -133,8 +133,8 @@ async fn submit(flags: &Flags, plan: SubmitPlan, invocation: &Invocation) -> Res
     let mut asked = JobClient::connect(invocation).await?;
     for after in &flags.after {
         let job = match after.job {
-            One::Id(job) => job,
-            One::Last => asked.find(One::Last).await?.id,
+            JobSelector::Id(job) => job,
+            JobSelector::Last => asked.find(JobSelector::Last).await?.id,
         };
         spec.after.push(After { job, when: after.when });
     }

@@ -1,4 +1,4 @@
-//! The submission, as far as it is known without the broker.
+//! The plan of a submission, before the broker is asked.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Bringing files to the broker, once for all jobs that name them: what it has already is not sent.
+//! Uploads to the broker; files that it has already are not sent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -86,9 +86,9 @@ fn every_flag_is_in_what_is_asked() {
     assert_eq!(
         flags.after,
         [
-            after(One::Id(JobId(7)), AfterWhen::Ok),
-            after(One::Last, AfterWhen::Any),
-            after(One::Id(JobId(8)), AfterWhen::Failed),
+            after(JobSelector::Id(JobId(7)), AfterWhen::Ok),
+            after(JobSelector::Last, AfterWhen::Any),
+            after(JobSelector::Id(JobId(8)), AfterWhen::Failed),
         ]
     );
     assert_eq!(flags.backoff, Some(Duration::from_mins(1)));

@@ -1,4 +1,4 @@
-//! Which files go along with a job, and under which names. Nothing of them is read yet.
+//! The files of a submission and their names. Nothing of them is read yet.
 
 use std::fs::{self, Metadata};
 use std::io;

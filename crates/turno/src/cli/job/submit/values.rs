@@ -9,7 +9,7 @@ use turno_proto::model::limits::{
 };
 use turno_proto::model::units;
 
-use crate::cli::job::select::{One, SelectError};
+use crate::cli::job::select::{JobSelector, SelectError};
 
 /// `1-1000`, `0-90:10%4`, `8`, `1,3,5-8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl FromStr for ArrayArg {
 /// `7`, `last:any`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AfterArg {
-    pub(super) job: One,
+    pub(super) job: JobSelector,
     pub(super) when: AfterWhen,
 }
 

@@ -1,4 +1,4 @@
-//! One host: ssh is started, watched, and started again when the line was lost.
+//! The worker on one host: its ssh is started, watched, and started again after a lost connection.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;

@@ -25,7 +25,7 @@ const BEAT: Duration = Duration::from_millis(1);
 
 /// How requests ended, since the last look.
 #[derive(Default)]
-pub(crate) struct Books {
+pub(crate) struct RequestTally {
     pub(crate) replies: Cell<u64>,
     /// By the number of the code.
     pub(crate) refusals: RefCell<BTreeMap<u32, u64>>,
@@ -40,7 +40,7 @@ pub(crate) struct Books {
 
 /// The counts of a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Stretch {
+pub(crate) struct Interval {
     pub(crate) seconds: f64,
     pub(crate) asked: u64,
     pub(crate) held_back: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Stretch {
     pub(crate) micros: Vec<u32>,
 }
 
-impl Stretch {
+impl Interval {
     /// Sorts: not for while others are watched.
     pub(crate) fn p99_us(&self) -> f64 {
         let mut micros = self.micros.clone();
@@ -63,11 +63,11 @@ impl Stretch {
     }
 }
 
-impl Books {
+impl RequestTally {
     /// The counts so far.
-    fn look(&self, seconds: f64) -> Stretch {
+    fn look(&self, seconds: f64) -> Interval {
         let refusals = self.refusals.borrow().iter().map(|(number, count)| (name_of(*number), *count)).collect();
-        Stretch {
+        Interval {
             seconds,
             asked: self.asked.get(),
             held_back: self.held_back.get(),
@@ -89,7 +89,7 @@ impl Books {
 
 /// One client.
 struct Caller {
-    books: Rc<Books>,
+    books: Rc<RequestTally>,
     deadline_ms: u32,
     /// Bytes to be written.
     out: RefCell<Vec<u8>>,
@@ -140,15 +140,15 @@ impl Caller {
 }
 
 /// Ten clients of one queue.
-pub(crate) struct Crowd {
-    pub(crate) books: Rc<Books>,
+pub(crate) struct ClientGroup {
+    pub(crate) books: Rc<RequestTally>,
     pub(crate) scratch: Scratch,
     callers: Vec<Rc<Caller>>,
 }
 
-impl Crowd {
+impl ClientGroup {
     pub(crate) async fn gather(address: SocketAddr, deadline_ms: u32) -> Result<Self> {
-        let (books, scratch) = (Rc::new(Books::default()), scratch());
+        let (books, scratch) = (Rc::new(RequestTally::default()), scratch());
         let mut callers = Vec::new();
         for _ in 0..CLIENTS {
             let link = Link::client(System::Turno, address, &scratch, 0..1).await?;
@@ -180,7 +180,7 @@ impl Crowd {
     }
 
     /// Waits, and says how requests ended meanwhile.
-    pub(crate) async fn watch(&self, seconds: f64) -> Result<Stretch> {
+    pub(crate) async fn watch(&self, seconds: f64) -> Result<Interval> {
         let begun = self.begin();
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
         self.look(begun)
@@ -192,7 +192,7 @@ impl Crowd {
         &self,
         other: impl Future<Output = Result<T>>,
         seconds: f64,
-    ) -> Result<(Stretch, Stretch, T)> {
+    ) -> Result<(Interval, Interval, T)> {
         let begun = self.begin();
         let value = other.await?;
         let during = self.look(begun)?;
@@ -201,7 +201,7 @@ impl Crowd {
     }
 
     /// Asks at a fixed rate whatever comes back, and says how requests ended meanwhile. `each_beat` is called often.
-    pub(crate) async fn offer(&self, rate: f64, seconds: f64, mut each_beat: impl FnMut()) -> Result<Stretch> {
+    pub(crate) async fn offer(&self, rate: f64, seconds: f64, mut each_beat: impl FnMut()) -> Result<Interval> {
         let begun = self.begin();
         let mut beats = tokio::time::interval(BEAT);
         let mut offered = 0_u64;
@@ -235,7 +235,7 @@ impl Crowd {
         Instant::now()
     }
 
-    fn look(&self, begun: Instant) -> Result<Stretch> {
+    fn look(&self, begun: Instant) -> Result<Interval> {
         self.books.failure.check()?;
         Ok(self.books.look(begun.elapsed().as_secs_f64()))
     }
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn books_grow_until_they_are_opened_anew() {
-        let books = Books::default();
+        let books = RequestTally::default();
         books.replies.set(50);
         books.refusals.borrow_mut().insert(40, 3);
         books.micros.borrow_mut().extend([1, 2, 3]);
@@ -287,8 +287,8 @@ mod tests {
         assert_eq!((stretch.rate(), stretch.p99_us()), (25.0, 3.0));
         assert_eq!(stretch.refusals, BTreeMap::from([("timed_out".to_owned(), 3)]));
         books.replies.set(60);
-        assert_eq!(books.look(2.0), Stretch { replies: 60, ..stretch });
+        assert_eq!(books.look(2.0), Interval { replies: 60, ..stretch });
         books.open();
-        assert_eq!(books.look(1.0), Stretch { seconds: 1.0, ..Stretch::default() });
+        assert_eq!(books.look(1.0), Interval { seconds: 1.0, ..Interval::default() });
     }
 }

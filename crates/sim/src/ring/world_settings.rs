@@ -5,7 +5,7 @@ use crate::rng::Rng;
 
 /// The random settings of a world.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Climate {
+pub(super) struct WorldSettings {
     pub(super) members: usize,
     /// Times of `--ring-fast`.
     pub(super) fast: bool,
@@ -29,7 +29,7 @@ pub(super) struct Climate {
     pub(super) publications: u64,
 }
 
-impl Climate {
+impl WorldSettings {
     pub(super) fn new(seed: u64, rng: &mut Rng) -> Self {
         // From another row of numbers, so that worlds that were known before are the same otherwise.
         let mut secrets = Rng::new(!seed);

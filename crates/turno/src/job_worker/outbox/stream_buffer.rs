@@ -1,4 +1,4 @@
-//! Bytes of two streams, in the order in which they were read.
+//! A buffer of two streams, in the order in which their bytes were read.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use turno_proto::model::archive::OutputStream;
 
 /// Bytes that stand side by side, first in, first out. Each belongs to a run of one stream.
 #[derive(Debug)]
-pub(super) struct Roll {
+pub(super) struct StreamBuffer {
     bytes: VecDeque<u8>,
     runs: VecDeque<StreamRun>,
     /// Where the first byte stands in all that the attempt wrote.
@@ -28,7 +28,7 @@ pub(super) struct StreamPiece {
     pub(super) bytes: Bytes,
 }
 
-impl Roll {
+impl StreamBuffer {
     /// An empty one that begins at a position.
     pub(super) const fn new(at: u64) -> Self {
         Self { bytes: VecDeque::new(), runs: VecDeque::new(), at }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn it_gives_back_what_came_in_order() {
-        let mut roll = Roll::new(10);
+        let mut roll = StreamBuffer::new(10);
         roll.push(Stdout, b"ab");
         roll.push(Stdout, b"cd");
         roll.push(Stderr, b"");
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_ring_keeps_the_last_bytes_and_grows_no_further() {
-        let mut roll = Roll::new(0);
+        let mut roll = StreamBuffer::new(0);
         roll.push_ring(Stdout, b"abc", 4, 8);
         roll.push_ring(Stderr, b"de", 4, 8);
         roll.check();
@@ -191,7 +191,7 @@ mod tests {
         roll.push_ring(Stdout, b"0123456789", 4, 8);
         roll.check();
         assert_eq!(roll.pieces(0, 100).collect::<Vec<_>>(), [piece(Stdout, 11, "6789")]);
-        let mut roll = Roll::new(0);
+        let mut roll = StreamBuffer::new(0);
         let block = [7; 65_536];
         for _ in 0..100 {
             roll.push_ring(Stdout, &block[..65_521], 100_000, 8);
@@ -205,7 +205,7 @@ mod tests {
     /// Streams that take turns byte by byte would make a list of runs much longer than what is in them.
     #[test]
     fn a_ring_keeps_so_many_runs_and_no_more() {
-        let mut roll = Roll::new(0);
+        let mut roll = StreamBuffer::new(0);
         for at in 0..100 {
             roll.push_ring(if at % 2 == 0 { Stdout } else { Stderr }, b"x", 50, 3);
         }

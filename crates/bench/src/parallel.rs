@@ -27,12 +27,12 @@ const SLOTS: u32 = 256;
 const TICK: Duration = Duration::from_millis(2);
 
 /// The sends, until this is ended or dropped.
-pub(crate) struct Beside {
+pub(crate) struct ParallelRun {
     child: Child,
     said: BufReader<ChildStdout>,
 }
 
-impl Beside {
+impl ParallelRun {
     /// Starts them and waits until they run.
     pub(crate) fn start(address: SocketAddr) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
@@ -63,7 +63,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for ParallelRun {
     fn drop(&mut self) {
         // It may have ended by itself; there is nothing to be done about either.
         let _ = self.child.kill();

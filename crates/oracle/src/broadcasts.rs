@@ -1,4 +1,4 @@
-//! Broadcasts among all else, by an account of their own.
+//! The oracle of broadcasts, with an account of its own.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) type Part = (Delivery, Option<u64>);
 
 /// A broadcast, and how far it is.
 #[derive(Debug)]
-pub(crate) struct Cast {
+pub(crate) struct BroadcastState {
     pub(crate) caller: ConnId,
     pub(crate) queue: usize,
     pub(crate) deadline: Mono,
@@ -29,7 +29,7 @@ pub(crate) struct Cast {
     pub(crate) stopping: BTreeMap<ConnId, (Part, Mono)>,
 }
 
-impl Cast {
+impl BroadcastState {
     fn is_for(&self, caller: ConnId) -> bool {
         !self.ended && self.caller == caller
     }
@@ -96,7 +96,7 @@ impl Oracle {
 
     /// CANCEL to a consumer. False if it is for no broadcast.
     pub(crate) fn cast_stopped(&mut self, now: Mono, worker: ConnId, delivery: Delivery, reason: Code) -> bool {
-        let held = |cast: &&mut Cast| cast.open.get(&worker).is_some_and(|(held, _)| *held == delivery);
+        let held = |cast: &&mut BroadcastState| cast.open.get(&worker).is_some_and(|(held, _)| *held == delivery);
         let Some(cast) = self.casts.values_mut().find(held) else { return false };
         if let Some(part) = cast.open.remove(&worker) {
             cast.stopping.insert(worker, (part, now.plus_millis(GRACE_MS)));

@@ -1,5 +1,5 @@
-//! One that wants an exclusive queue and forgets nothing: on its next connection it settles what it had on the last one,
-//! under the token of then. Told that the queue is free, it often does not come.
+//! A worker of an exclusive queue that settles old deliveries on its next connection, with the old token. Told that the
+//! queue is free, it often does not come.
 
 use turno_proto::model::{Cost, Delivery, Slots};
 use turno_proto::native::{Connect, Deliver, Frame, Register, VERSION, encode};
@@ -19,7 +19,7 @@ struct Unsettled {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Ghost {
+pub(crate) struct StaleHolder {
     unsettled: Vec<Unsettled>,
     inbox: Vec<u8>,
     seq: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Ghost {
     unwilling: bool,
 }
 
-impl Ghost {
+impl StaleHolder {
     const fn next_seq(&mut self) -> u32 {
         self.seq += 1;
         self.seq

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use crate::native::Native;
 use crate::peers;
 use crate::system::System;
-use crate::zmtp::{Mechanism, ZmtpTalk};
+use crate::zmtp::{Mechanism, ZmtpProtocol};
 
 /// The role of an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Role {
 
 /// One end of one connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ConnectionEnd {
     pub(crate) role: Role,
     /// Tells ends of one load apart.
     pub(crate) number: u32,
@@ -51,7 +51,7 @@ pub(crate) enum Seen {
 }
 
 /// One end of a connection, in the words of its system.
-pub(crate) trait Talk {
+pub(crate) trait SystemProtocol {
     /// Says what comes first on a fresh connection.
     fn open(&mut self, out: &mut Vec<u8>, seen: &mut Vec<Seen>);
 
@@ -66,14 +66,14 @@ pub(crate) trait Talk {
 }
 
 /// How the ends of a load speak.
-pub(crate) type Talks<'a> = &'a dyn Fn(Seat) -> Box<dyn Talk>;
+pub(crate) type SystemProtocols<'a> = &'a dyn Fn(ConnectionEnd) -> Box<dyn SystemProtocol>;
 
 /// The right words for one end of a connection to `system`.
-pub(crate) fn talk(system: System, seat: Seat) -> Box<dyn Talk> {
+pub(crate) fn talk(system: System, seat: ConnectionEnd) -> Box<dyn SystemProtocol> {
     match system {
         System::Relay | System::Turno => Box::new(Native::new(system == System::Relay, seat)),
         System::Nats => Box::new(peers::nats::Nats::new(seat)),
-        System::Zmq => Box::new(ZmtpTalk::new(seat, peers::zmq::Letters, Mechanism::Null)),
+        System::Zmq => Box::new(ZmtpProtocol::new(seat, peers::zmq::Letters, Mechanism::Null)),
         System::Redis => Box::new(peers::redis::Redis::new(seat)),
         System::Gearman => Box::new(peers::gearman::Gearman::new(seat)),
         System::Beanstalkd => Box::new(peers::beanstalkd::Beanstalkd::new(seat)),
@@ -116,12 +116,12 @@ pub(crate) fn decimal<T: std::str::FromStr>(text: &[u8]) -> Result<T> {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn seat(role: Role) -> Seat {
-        Seat { role, number: 3, slots: 10, durable: false }
+    pub(crate) fn seat(role: Role) -> ConnectionEnd {
+        ConnectionEnd { role, number: 3, slots: 10, durable: false }
     }
 
     /// Feeds the bytes whole, then cut in two at every place; all must say and see the same.
-    pub(crate) fn feed<T: Talk>(make: impl Fn() -> T, bytes: &[u8]) -> (Vec<u8>, Vec<Seen>) {
+    pub(crate) fn feed<T: SystemProtocol>(make: impl Fn() -> T, bytes: &[u8]) -> (Vec<u8>, Vec<Seen>) {
         let whole = feed_pieces(&mut make(), &[bytes]);
         for cut in 0..bytes.len() {
             let parted = feed_pieces(&mut make(), &[&bytes[..cut], &bytes[cut..]]);
@@ -130,7 +130,7 @@ pub(crate) mod tests {
         whole
     }
 
-    fn feed_pieces(talk: &mut impl Talk, pieces: &[&[u8]]) -> (Vec<u8>, Vec<Seen>) {
+    fn feed_pieces(talk: &mut impl SystemProtocol, pieces: &[&[u8]]) -> (Vec<u8>, Vec<Seen>) {
         let (mut inbox, mut out, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         for piece in pieces {
             inbox.extend_from_slice(piece);

@@ -1,5 +1,5 @@
-//! One that submits jobs, changes its mind about them, hands in output as if it were their workers, and stops those. In the calm it asks until all have ended, and
-//! then how.
+//! The submitter: it submits, changes and cancels jobs, and stops workers. In the calm it asks until all have ended,
+//! and then how.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ enum Call {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Boss {
+pub(crate) struct Submitter {
     tickets: u64,
     open: BTreeMap<u64, Call>,
     /// Jobs it knows of, as it was answered.
@@ -52,7 +52,7 @@ pub(crate) struct Boss {
     said: Vec<(u64, String)>,
 }
 
-impl Boss {
+impl Submitter {
     pub(crate) fn take_said(&mut self) -> Vec<(u64, String)> {
         std::mem::take(&mut self.said)
     }

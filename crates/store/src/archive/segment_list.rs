@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::{io, mem};
 
 use super::Refusal;
-use super::record::{self, HEAD_BYTES, HEADER_BYTES, Key, Kind, Spot};
+use super::record::{self, HEAD_BYTES, HEADER_BYTES, Key, Kind, RecordSpot};
 use super::segment::{ArchiveSegment, Entries, Record, RecoveredFile};
-use super::trouble::{Flaw, Trouble, set_aside, set_aside_from};
+use super::trouble::{FileProblem, Flaw, set_aside, set_aside_from};
 use crate::disk::{Disk, DiskFile, is_full};
 
 /// How a shelf is used.
@@ -27,7 +27,7 @@ pub(super) struct Size {
 
 /// A row of segments, the oldest first. The last one may be open.
 #[derive(Debug)]
-pub(super) struct Shelf<F> {
+pub(super) struct SegmentList<F> {
     prefix: &'static str,
     size: Size,
     segments: Vec<ArchiveSegment<F>>,
@@ -36,7 +36,7 @@ pub(super) struct Shelf<F> {
     salt: u64,
     /// Of files that cannot be read the highest job that may have something in them.
     lost: Vec<u64>,
-    troubles: Vec<Trouble>,
+    troubles: Vec<FileProblem>,
 }
 
 /// A record to be added.
@@ -54,7 +54,7 @@ impl New<'_> {
     }
 }
 
-impl<F: DiskFile> Shelf<F> {
+impl<F: DiskFile> SegmentList<F> {
     /// Opens what is there for the jobs that are known. What others left goes; what cannot be read is set aside.
     pub(super) fn open<D: Disk<File = F>>(
         disk: &mut D,
@@ -64,41 +64,41 @@ impl<F: DiskFile> Shelf<F> {
         jobs: &BTreeSet<u64>,
     ) -> io::Result<Self> {
         let (last, lost, troubles) = (0, Vec::new(), Vec::new());
-        let mut shelf = Self { prefix, size, segments: Vec::new(), last, salt, lost, troubles };
+        let mut segment_list = Self { prefix, size, segments: Vec::new(), last, salt, lost, troubles };
         let names = disk.names()?;
         for name in &names {
             if let Some((before, job_max)) = set_aside_from(name)
                 && let Some(number) = number_of(prefix, before)
             {
-                shelf.last = shelf.last.max(number);
-                shelf.lose(before.to_owned(), Flaw::SetAside(name.clone()), job_max);
+                segment_list.last = segment_list.last.max(number);
+                segment_list.lose(before.to_owned(), Flaw::SetAside(name.clone()), job_max);
             }
         }
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| number_of(prefix, name)).collect();
         numbers.sort_unstable();
         let (newest, job_max) = (numbers.last().copied(), jobs.last().copied().unwrap_or(0));
         for number in numbers {
-            shelf.last = shelf.last.max(number);
+            segment_list.last = segment_list.last.max(number);
             let name = name_of(prefix, number);
             let is_last = Some(number) == newest;
             match disk.open(&name).and_then(|file| ArchiveSegment::recover(number, file, jobs, is_last)) {
-                Ok(RecoveredFile::Segment(segment)) if !segment.jobs.is_empty() => shelf.segments.push(segment),
+                Ok(RecoveredFile::Segment(segment)) if !segment.jobs.is_empty() => segment_list.segments.push(segment),
                 Ok(RecoveredFile::Segment(segment))
                     if segment.job_max().is_some_and(|max| jobs.range(..=max).next().is_some()) =>
                 {
-                    shelf.set_aside(disk, name, segment.job_max().unwrap_or(job_max));
+                    segment_list.set_aside(disk, name, segment.job_max().unwrap_or(job_max));
                 }
                 Ok(RecoveredFile::Segment(_) | RecoveredFile::Empty) => {
                     if let Err(error) = disk.remove(&name) {
-                        shelf.troubles.push(trouble(name, Flaw::Io(error.to_string())));
+                        segment_list.troubles.push(trouble(name, Flaw::Io(error.to_string())));
                     }
                 }
-                Ok(RecoveredFile::Unreadable | RecoveredFile::Newer) => shelf.set_aside(disk, name, job_max),
+                Ok(RecoveredFile::Unreadable | RecoveredFile::Newer) => segment_list.set_aside(disk, name, job_max),
                 // Perhaps it can be read the next time.
-                Err(error) => shelf.lose(name, Flaw::Io(error.to_string()), job_max),
+                Err(error) => segment_list.lose(name, Flaw::Io(error.to_string()), job_max),
             }
         }
-        Ok(shelf)
+        Ok(segment_list)
     }
 
     /// A file cannot be read: it gets another name, and stays.
@@ -122,11 +122,12 @@ impl<F: DiskFile> Shelf<F> {
     }
 
     /// Flaws that were found since the last call.
-    pub(super) fn troubles(&mut self) -> Vec<Trouble> {
+    pub(super) fn troubles(&mut self) -> Vec<FileProblem> {
         let mut found = mem::take(&mut self.troubles);
         for segment in &mut self.segments {
             let number = segment.number;
-            let of_segment = |(flaw, from, until)| Trouble { file: name_of(self.prefix, number), from, until, flaw };
+            let of_segment =
+                |(flaw, from, until)| FileProblem { file: name_of(self.prefix, number), from, until, flaw };
             found.extend(segment.troubles().into_iter().map(of_segment));
         }
         found
@@ -301,7 +302,7 @@ impl<F: DiskFile> Shelf<F> {
         &self,
         job: u64,
         after: u64,
-        mut each: impl FnMut(&Key, &Spot, Option<&[u8]>) -> bool,
+        mut each: impl FnMut(&Key, &RecordSpot, Option<&[u8]>) -> bool,
     ) -> io::Result<Option<u64>> {
         let mut of_job = self.segments.iter().filter(|one| one.last_seq > after && one.jobs.contains_key(&job));
         let Some(segment) = of_job.next() else { return Ok(None) };
@@ -329,7 +330,7 @@ pub(super) struct Merge<'a, F> {
 pub(super) struct FoundRecord<'a, F> {
     segment: &'a ArchiveSegment<F>,
     pub(super) key: Key,
-    pub(super) spot: Spot,
+    pub(super) spot: RecordSpot,
 }
 
 impl<F: DiskFile> FoundRecord<'_, F> {
@@ -347,7 +348,7 @@ impl<F: DiskFile> FoundRecord<'_, F> {
 impl<'a, F: DiskFile> Merge<'a, F> {
     /// The next record of the job.
     pub(super) fn next(&mut self) -> io::Result<Option<FoundRecord<'a, F>>> {
-        let mut first: Option<(Key, Spot, usize)> = None;
+        let mut first: Option<(Key, RecordSpot, usize)> = None;
         for (place, (segment, entries)) in self.rows.iter_mut().enumerate() {
             if let Some((key, spot)) = entries.peek(segment)?
                 && key.job == self.job
@@ -375,8 +376,8 @@ impl Refusal {
 }
 
 /// Something is wrong with a file as a whole.
-const fn trouble(file: String, flaw: Flaw) -> Trouble {
-    Trouble { file, from: 0, until: 0, flaw }
+const fn trouble(file: String, flaw: Flaw) -> FileProblem {
+    FileProblem { file, from: 0, until: 0, flaw }
 }
 
 fn name_of(prefix: &str, number: u32) -> String {
