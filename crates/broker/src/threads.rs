@@ -136,7 +136,7 @@ impl BrokerThreads {
         }
     }
 
-    fn with_keeper<R>(&self, with: impl FnOnce(&mut Option<DiskStorage>) -> R) -> R {
+    fn with_storage<R>(&self, with: impl FnOnce(&mut Option<DiskStorage>) -> R) -> R {
         match self {
             Self::One(router) => with(router.state().connections.storage_mut()),
             Self::Many(dispatcher) => dispatcher.with_engine_handle(|engine_handle| with(&mut engine_handle.storage)),
@@ -145,12 +145,12 @@ impl BrokerThreads {
 
     /// Tells the engine what the store has to say. Returns only if the store failed, with the reason.
     pub(super) async fn hear_store(&self) -> StoreError {
-        let Some(news) = self.with_keeper(|storage| storage.as_ref().map(|storage| Arc::clone(&storage.news))) else {
+        let Some(news) = self.with_storage(|storage| storage.as_ref().map(|storage| Arc::clone(&storage.news))) else {
             return std::future::pending().await;
         };
         loop {
             news.notified().await;
-            match self.with_keeper(|storage| storage.as_mut().map_or(Ok(Vec::new()), DiskStorage::take)) {
+            match self.with_storage(|storage| storage.as_mut().map_or(Ok(Vec::new()), DiskStorage::take)) {
                 Ok(inputs) => self.handle_all(inputs),
                 Err(error) => return error,
             }
@@ -187,7 +187,7 @@ impl BrokerThreads {
 
     /// Writes down what the engine said last.
     pub(super) fn close_store(&self) -> Result<(), StoreError> {
-        self.with_keeper(Option::take).map_or(Ok(()), DiskStorage::close)
+        self.with_storage(Option::take).map_or(Ok(()), DiskStorage::close)
     }
 
     /// Runs a task that the broker cannot do without.

@@ -113,9 +113,9 @@ fn an_eventful_run() {
 #[test]
 fn a_crowd_is_told_of_in_one_line() {
     let mut broker = broker(Place::new(), "", &["--foreman-listen", "127.0.0.1:0"], Broker::start_in);
-    let crowd: Vec<Peer> =
+    let peers: Vec<Peer> =
         (0..100).map(|number| Peer::worker(broker.address(), "q", Slots::Limited(1), &format!("w{number}"))).collect();
-    drop(crowd);
+    drop(peers);
     let counted = |line: &Value| match line["message"].as_str() {
         Some("worker connected" | "worker disconnected") => 1,
         Some("more workers connected and disconnected") => line["count"].as_u64().unwrap_or(0),

@@ -84,13 +84,13 @@ fn greeted_peers_push_no_slow_greeter_out() {
     let mut slow = Peer::silent(broker.address());
     // Many at a time, because all of them must have greeted before the time of the slow one is over.
     for _ in 0..6 {
-        let mut crowd: Vec<Peer> = (0..100).map(|_| Peer::silent(broker.address())).collect();
-        for peer in &mut crowd {
+        let mut peers: Vec<Peer> = (0..100).map(|_| Peer::silent(broker.address())).collect();
+        for peer in &mut peers {
             let connect = Connect { version: VERSION, name: String::new(), program: String::new(), heartbeat_ms: 0 };
             peer.say(&Frame::Connect { seq: 1, connect });
             peer.say(&Frame::Ping { seq: 2 });
         }
-        for peer in &mut crowd {
+        for peer in &mut peers {
             peer.hear(|frame| assert!(matches!(frame, Frame::Config { seq: 1, .. }), "{frame:?}"));
             peer.hear(|frame| assert_eq!(frame, Frame::Pong { seq: 2 }));
         }

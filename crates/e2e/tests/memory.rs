@@ -124,7 +124,7 @@ fn a_low_limit_of_open_files_is_named() {
         broker.process().stderr().iter().any(|line| line.contains("the open-file limit is too low"))
     };
     wait::until("the limit is named", || named(&mut broker));
-    let crowd: Vec<TcpStream> = (0..300).map_while(|_| TcpStream::connect(broker.address()).ok()).collect();
+    let peers: Vec<TcpStream> = (0..300).map_while(|_| TcpStream::connect(broker.address()).ok()).collect();
     let refused = |broker: &mut Broker| {
         let log = broker.process().stderr();
         log.iter().filter(|line| line.contains("cannot accept a connection")).count()
@@ -133,7 +133,7 @@ fn a_low_limit_of_open_files_is_named() {
     // absence: ten attempts a second would be as many lines.
     std::thread::sleep(Duration::from_secs(3));
     assert!(refused(&mut broker) <= 10, "{} lines", refused(&mut broker));
-    drop(crowd);
+    drop(peers);
     let mut late = Peer::client(broker.address(), "q");
     late.sync();
 }

@@ -110,7 +110,7 @@ fn a_broker_that_is_killed_has_all_output_in_the_end() {
     drop(job_worker);
 }
 
-/// A task whose program cannot be started, is killed or has had its time leaves what it printed.
+/// A task whose program cannot be started, is killed or has reached its time limit leaves what it printed.
 #[test]
 fn what_was_printed_outlives_an_end_by_force() {
     let broker = Broker::start();

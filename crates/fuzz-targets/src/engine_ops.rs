@@ -4,7 +4,7 @@ use turno_oracle::{Bytes, Op, Setup, World};
 
 const OPS_MAX: usize = 200;
 
-/// Plays the bytes: how the world ends, how its broker is set, and what happens. The oracle judges every effect, and all rooms of
+/// Plays the bytes: how the world ends, how its broker is set, and what happens. The oracle judges every effect, and the invariants of
 /// the engine agree after every step.
 pub fn engine_ops(data: &[u8]) {
     let mut bytes = Bytes::new(data);

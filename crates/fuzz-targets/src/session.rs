@@ -23,7 +23,7 @@ const DEAF: u8 = 0x02;
 const DRAINS: u8 = 0x04;
 /// The peer is another broker: the link is up before the stream begins.
 const LINKED: u8 = 0x08;
-/// The peer is a member of the broker's ring, at the door for these: it has greeted before the stream begins.
+/// The peer is a member of the broker's ring, at the listener for members: it has greeted before the stream begins.
 const RINGED: u8 = 0x40;
 /// Frames in a turn, less one: as many as these bits say.
 const TURN: u8 = 0x30;
@@ -31,7 +31,7 @@ const TURN: u8 = 0x30;
 const SILENCE_MS: u64 = 200_000;
 const FAREWELL_MS: u64 = 1_000;
 
-/// Feeds the stream in pieces, and has them dealt with in short turns. All rooms agree after each; all that the broker
+/// Feeds the stream in pieces, and has them dealt with in short turns. All invariants hold after each; all that the broker
 /// says are whole frames of its own; how the stream was cut, by turns too, makes no difference; and when the peer is gone,
 /// nothing is held for it.
 pub fn session(data: &[u8]) {

@@ -102,7 +102,7 @@ impl World {
                 Actor::Rogue(_)
                 | Actor::JobWorker(_)
                 | Actor::Liar(_)
-                | Actor::Boss(_)
+                | Actor::Submitter(_)
                 | Actor::Listener(_)
                 | Actor::Zmq(_) => true,
             })

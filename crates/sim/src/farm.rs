@@ -18,7 +18,7 @@ use crate::world::{Actor, Happening, World};
 /// Processors of the worker that can do anything in the calm.
 const LARGE: u16 = 8;
 
-/// The job workers and the boss of a world.
+/// The job workers and the submitter of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Farm {
     broker: Option<usize>,
@@ -50,7 +50,7 @@ impl World {
             let liar = Liar::new(format!("liar-{}", self.peers.len()));
             self.add_peer(Actor::Liar(Box::new(liar)), 0, Vec::new(), Some(broker));
         }
-        self.farm.submitter = self.add_peer(Actor::Boss(Box::default()), 0, Vec::new(), Some(broker));
+        self.farm.submitter = self.add_peer(Actor::Submitter(Box::default()), 0, Vec::new(), Some(broker));
     }
 
     /// Whether jobs are at this broker.
@@ -260,12 +260,12 @@ impl World {
         true
     }
 
-    /// The boss does something, if this is one; so does a liar.
+    /// The submitter does something, if this is one; so does a liar.
     pub(crate) fn boss_acts(&mut self, index: usize, life: u64) -> bool {
         if self.liar_speaks(index, life) {
             return true;
         }
-        if !matches!(self.peers[index].actor, Actor::Boss(_)) {
+        if !matches!(self.peers[index].actor, Actor::Submitter(_)) {
             return false;
         }
         let wait_ms = if self.stormy { self.rng.range(20, 400) } else { 400 };
@@ -274,14 +274,14 @@ impl World {
             self.farm.job_workers.iter().filter_map(|at| self.named(*at)).collect();
         let (now, stormy) = (self.now, self.stormy);
         let peer = &mut self.peers[index];
-        if let (Some(core), Actor::Boss(submitter)) = (&mut peer.core, &mut peer.actor) {
+        if let (Some(core), Actor::Submitter(submitter)) = (&mut peer.core, &mut peer.actor) {
             if stormy {
                 submitter.act(now, core, &job_workers, &mut self.oracle.tasks, &mut self.rng);
             } else {
                 submitter.inquire(now, core, &self.oracle.tasks);
             }
             for (ticket, call) in submitter.take_said() {
-                self.trace.note(now, "boss asks", ticket, 0);
+                self.trace.note(now, "submitter asks", ticket, 0);
                 self.trace.say(&call);
             }
             self.pump_peer(index);
@@ -300,14 +300,16 @@ impl World {
         let (now, stormy) = (self.now, self.stormy);
         match event {
             CoreEvent::Admin { ticket, answer } => match &**answer {
-                AdminAnswer::Job { job } => self.trace.note(now, "boss hears of a job", ticket.0, job.id.0),
-                _ => self.trace.note(now, "boss is answered", ticket.0, 0),
+                AdminAnswer::Job { job } => self.trace.note(now, "submitter hears of a job", ticket.0, job.id.0),
+                _ => self.trace.note(now, "submitter is answered", ticket.0, 0),
             },
-            CoreEvent::Failed { ticket, code, .. } => self.trace.note(now, "boss is refused", ticket.0, *code as u64),
+            CoreEvent::Failed { ticket, code, .. } => {
+                self.trace.note(now, "submitter is refused", ticket.0, *code as u64)
+            }
             _ => {}
         }
         let peer = &mut self.peers[index];
-        if let (Some(core), Actor::Boss(submitter)) = (&mut peer.core, &mut peer.actor) {
+        if let (Some(core), Actor::Submitter(submitter)) = (&mut peer.core, &mut peer.actor) {
             submitter.hear(now, core, event, stormy, &mut self.oracle.tasks);
         }
     }
@@ -356,7 +358,7 @@ impl World {
     pub(crate) fn farm_is_quiet(&self) -> bool {
         let quiet = |actor: &Actor| match actor {
             Actor::JobWorker(job_worker) => (job_worker.is_idle() && !job_worker.lingers()) || job_worker.lost,
-            Actor::Boss(submitter) => submitter.is_done(),
+            Actor::Submitter(submitter) => submitter.is_done(),
             _ => true,
         };
         self.farm.broker.is_none() || self.peers.iter().all(|peer| quiet(&peer.actor))
@@ -365,7 +367,7 @@ impl World {
     pub(crate) fn farm_unrest(&self) -> Vec<String> {
         let words = |actor: &Actor| match actor {
             Actor::JobWorker(job_worker) => Some(job_worker.unrest()),
-            Actor::Boss(submitter) => Some(submitter.unrest()),
+            Actor::Submitter(submitter) => Some(submitter.unrest()),
             _ => None,
         };
         self.peers.iter().filter_map(|peer| words(&peer.actor)).collect()
@@ -374,7 +376,7 @@ impl World {
     /// I19, I20: what became of all jobs.
     pub(crate) fn judge_farm(&mut self) {
         if self.farm.broker.is_some()
-            && let Actor::Boss(submitter) = &self.peers[self.farm.submitter].actor
+            && let Actor::Submitter(submitter) = &self.peers[self.farm.submitter].actor
         {
             let (jobs, tasks) = Submitter::verdict(submitter);
             for (job, rows) in tasks.iter().filter(|_| self.trace.is_aloud()) {

@@ -57,7 +57,7 @@ impl World {
                     }
                 }
             }
-            event if matches!(self.peers[index].actor, Actor::Boss(_)) => self.boss_hears(index, event),
+            event if matches!(self.peers[index].actor, Actor::Submitter(_)) => self.boss_hears(index, event),
             event if self.is_listener(index) => self.listener_hears(index, event),
             event if matches!(self.peers[index].actor, Actor::Client(_)) => {
                 self.client_event(index, self.peers[index].wire, event);

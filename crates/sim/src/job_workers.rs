@@ -124,7 +124,7 @@ impl JobWorker {
             5..=8 => rng.range(60_000, 900_000),
             _ => rng.range(900_000, 5_000_000),
         };
-        // Most end what has had its time. Some leave that to the foreman, and then nobody else ends it.
+        // Most end what has reached its time limit. Some leave that to the foreman, and then nobody else ends it.
         let limit = Some(task.time_limit * 1_000).filter(|limit| *limit > 0);
         let hangs = stormy && limit.is_some() && rng.once_in(3);
         let micros = if hangs { HANGS_US } else { micros };

@@ -46,7 +46,7 @@ impl World {
             }
         }
         self.pass(15_000);
-        self.oracle.order.judge_crowd(first, first + 1, SLOTS as usize);
+        self.oracle.order.judge_costly(first, first + 1, SLOTS as usize);
     }
 
     /// I6: one dedup id within an hour is one message, and after it another, also if the broker was restarted meanwhile and its

@@ -92,7 +92,7 @@ impl Order {
 
     /// I21: what came after the one costly message, to another queue of its worker, was not handed out before it, apart from
     /// what found a slot on its own way.
-    pub(crate) fn judge_crowd(&self, cheap: usize, costly: usize, most: usize) {
+    pub(crate) fn judge_costly(&self, cheap: usize, costly: usize, most: usize) {
         let first = self.firsts.iter().find(|first| first.queue == costly);
         let first = first.expect("I21: a costly message is never handed out beside cheap ones");
         let passes = |other: &&First| other.queue == cheap && other.serial > first.serial && other.stamp < first.stamp;

@@ -304,7 +304,7 @@ impl Submitter {
 
     /// The reason why it waits, as text.
     pub(crate) fn unrest(&self) -> String {
-        format!("the boss waits for {:?} and the end of {:?}", self.open, self.left)
+        format!("the submitter waits for {:?} and the end of {:?}", self.open, self.left)
     }
 }
 

@@ -134,7 +134,7 @@ pub(crate) enum Actor {
     /// A job worker that lies.
     Liar(Box<Liar>),
     /// Submits jobs.
-    Boss(Box<Submitter>),
+    Submitter(Box<Submitter>),
     /// Publishes and listens.
     Listener(Box<Listener>),
     /// Has a ZeroMQ socket.
@@ -407,7 +407,7 @@ impl World {
                 self.at(now, Happening::Act { peer: index, life });
                 return self.dial(index, life, order[0]);
             }
-            Actor::Boss(submitter) => submitter.start_over(),
+            Actor::Submitter(submitter) => submitter.start_over(),
             Actor::Listener(listener) => listener.start_over(),
             Actor::Client(client) => *client = Client::default(),
             Actor::Worker(worker) => worker.start_over(),
@@ -432,7 +432,7 @@ impl World {
         }
         let asks = match peer.actor {
             Actor::Client(_) | Actor::Listener(_) => self.stormy,
-            Actor::Boss(_) => true,
+            Actor::Submitter(_) => true,
             _ => false,
         };
         peer.core = Some(core);

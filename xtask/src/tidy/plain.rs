@@ -46,6 +46,23 @@ const REPLACED: &[(&str, &str)] = &[
     ("whomever", "name who: a caller, a worker, a reader"),
     ("that which", "name the thing"),
     ("nought", "zero"),
+    ("keeper", "storage"),
+    ("librarian", "archive worker"),
+    ("archivist", "archive handle"),
+    ("parcel", "accepted stream"),
+    ("workplace", "router context"),
+    ("boss", "submitter"),
+    ("mischief", "misbehaviour"),
+    ("crowd", "list; of peers, clients"),
+    ("crowds", "lists"),
+    ("teller", "reporter"),
+    ("has fallen", "is lost"),
+    ("the fallen", "the lost member"),
+    ("the door", "the listener; of a message, admission"),
+    ("all rooms agree", "all invariants hold"),
+    ("this room", "this module"),
+    ("no longer had", "no longer marked as received"),
+    ("has had its time", "has reached its time limit"),
 ];
 
 /// Between the two parts of a phrase with a gap, at most.
@@ -115,6 +132,9 @@ mod tests {
     fn replaced_words_are_found_in_code_comments_texts_and_documents() {
         for bad in ["// Mends it.\n", "fn f() { switchboard.g(); }\n", "const A: &str = \"parted by dots\";\n"] {
             assert_eq!(places(plain_words, &[("crates/turno/src/a.rs", bad)]), ["crates/turno/src/a.rs:1"], "{bad}");
+        }
+        for bad in ["/// The keeper of records.\n", "// The door is open.\n", "// A task has had its time.\n"] {
+            assert_eq!(places(plain_words, &[("crates/broker/src/a.rs", bad)]), ["crates/broker/src/a.rs:1"], "{bad}");
         }
         assert_eq!(places(plain_words, &[("docs/a.md", "Good.\n\nFor whoever reads.\n")]), ["docs/a.md:3"]);
         assert_eq!(places(plain_words, &[("docs/a.md", "Leave --fail-fast away.\n")]), ["docs/a.md:1"]);

@@ -54,26 +54,26 @@ pub(super) fn run(count: usize) -> Result<Vec<ReaderResult>> {
 
 /// The others' rate with the stuck one, divided by that without: of pairs measured one after the other.
 async fn compare(address: SocketAddr, stuck: Stuck) -> Result<Spread> {
-    let crowd = ClientGroup::gather(address, DEADLINE_MS).await?;
-    crowd.keep_asking(UNANSWERED);
-    crowd.watch(0.5).await?;
+    let clients = ClientGroup::gather(address, DEADLINE_MS).await?;
+    clients.keep_asking(UNANSWERED);
+    clients.watch(0.5).await?;
     let mut ratios = Vec::new();
     for round in 0..ROUNDS {
         let without_first = round % 2 == 0;
         let mut without = 0.0;
         if without_first {
-            without = crowd.watch(WINDOW_SECONDS).await?.rate();
+            without = clients.watch(WINDOW_SECONDS).await?.rate();
         }
         let stuck = match stuck {
-            Stuck::Worker => stuck_worker(address, &crowd.scratch).await?,
-            Stuck::Client => stuck_client(address, &crowd.scratch).await?,
+            Stuck::Worker => stuck_worker(address, &clients.scratch).await?,
+            Stuck::Client => stuck_client(address, &clients.scratch).await?,
         };
-        crowd.watch(SETTLE_SECONDS).await?;
-        let with = crowd.watch(WINDOW_SECONDS).await?.rate();
+        clients.watch(SETTLE_SECONDS).await?;
+        let with = clients.watch(WINDOW_SECONDS).await?.rate();
         drop(stuck);
-        crowd.watch(SETTLE_SECONDS).await?;
+        clients.watch(SETTLE_SECONDS).await?;
         if !without_first {
-            without = crowd.watch(WINDOW_SECONDS).await?.rate();
+            without = clients.watch(WINDOW_SECONDS).await?.rate();
         }
         ratios.push(with / without);
     }

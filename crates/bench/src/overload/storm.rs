@@ -67,16 +67,16 @@ impl Storm {
 
     async fn rage(&self, server: &Server, seconds: f64) -> Result<StormResult> {
         let pids = server.pids();
-        let crowd = ClientGroup::gather(server.address, self.deadline_ms).await?;
-        crowd.keep_asking(PEAK_UNANSWERED);
-        crowd.watch(0.5).await?;
+        let clients = ClientGroup::gather(server.address, self.deadline_ms).await?;
+        clients.keep_asking(PEAK_UNANSWERED);
+        clients.watch(0.5).await?;
         let cpu_before = process::cpu_seconds(&pids);
-        let peak = crowd.watch(PEAK_SECONDS).await?;
+        let peak = clients.watch(PEAK_SECONDS).await?;
         let reply_us = (process::cpu_seconds(&pids) - cpu_before) * 1e6 / peak.replies as f64;
         let peak_per_s = peak.rate();
-        crowd.keep_asking(0);
-        crowd.empty(Duration::from_secs(5)).await?;
-        let normal = crowd.offer(peak_per_s * NORMAL_PART, NORMAL_SECONDS, || ()).await?;
+        clients.keep_asking(0);
+        clients.empty(Duration::from_secs(5)).await?;
+        let normal = clients.offer(peak_per_s * NORMAL_PART, NORMAL_SECONDS, || ()).await?;
         let normal_p99_us = normal.p99_us();
         println!("  peak {peak_per_s:.0} replies/s; at half of it p99 {:.1} ms", normal_p99_us / 1e3);
 
@@ -88,10 +88,10 @@ impl Storm {
             }
         };
         let cpu_before = process::cpu_seconds(&pids);
-        let storm = crowd.offer(peak_per_s * OVERLOAD, seconds, look).await?;
+        let storm = clients.offer(peak_per_s * OVERLOAD, seconds, look).await?;
         let cpu_seconds = process::cpu_seconds(&pids) - cpu_before;
-        let recovery_s = recovery(&crowd, peak_per_s * NORMAL_PART, normal_p99_us).await?;
-        let lost = crowd.empty(Duration::from_millis(u64::from(self.deadline_ms) + 3_000)).await?;
+        let recovery_s = recovery(&clients, peak_per_s * NORMAL_PART, normal_p99_us).await?;
+        let lost = clients.empty(Duration::from_millis(u64::from(self.deadline_ms) + 3_000)).await?;
         let mut result = StormResult {
             part: self.part.to_owned(),
             about: self.about.to_owned(),
@@ -158,11 +158,11 @@ fn refusal_us(storm: &Interval, cpu_seconds: f64, reply_us: f64) -> Option<f64> 
 }
 
 /// Seconds from now until requests at a normal rate take no longer than before.
-async fn recovery(crowd: &ClientGroup, rate: f64, normal_us: f64) -> Result<Option<f64>> {
+async fn recovery(clients: &ClientGroup, rate: f64, normal_us: f64) -> Result<Option<f64>> {
     let begun = Instant::now();
     let mut good = 0;
     while begun.elapsed().as_secs_f64() < RECOVERY_PATIENCE_SECONDS {
-        let window = crowd.offer(rate, WINDOW_SECONDS, || ()).await?;
+        let window = clients.offer(rate, WINDOW_SECONDS, || ()).await?;
         good = if is_normal(&window, normal_us) { good + 1 } else { 0 };
         if good == GOOD_WINDOWS {
             let since = begun.elapsed().as_secs_f64() - WINDOW_SECONDS * GOOD_WINDOWS as f64;

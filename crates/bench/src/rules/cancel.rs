@@ -15,7 +15,7 @@ use crate::server::{Keeps, Server, routers};
 use crate::system::System;
 use crate::tasks::{Failure, block_on};
 
-/// As W2 has them, with the ten clients of the crowd.
+/// As W2 has them, with the ten clients of the clients.
 const WORKERS: usize = 10;
 const SLOTS: u32 = 10;
 const IN_FLIGHT: usize = 10;
@@ -36,17 +36,17 @@ pub(super) fn measure(way: CancelWay, router_count: usize) -> Result<RuleSample>
 async fn drive(way: CancelWay, address: SocketAddr) -> Result<RuleSample> {
     let mut canceller = Canceller::start(way, address).await?;
     let failure = Rc::new(Failure::default());
-    let crowd = ClientGroup::gather(address, DEADLINE_MS).await?;
+    let clients = ClientGroup::gather(address, DEADLINE_MS).await?;
     for _ in 0..WORKERS {
-        let worker = Link::worker(System::Turno, address, &crowd.scratch, 0..1, SLOTS).await?;
+        let worker = Link::worker(System::Turno, address, &clients.scratch, 0..1, SLOTS).await?;
         let failure = Rc::clone(&failure);
         tokio::task::spawn_local(async move { failure.keep(work(worker).await) });
     }
-    crowd.keep_asking(IN_FLIGHT);
-    crowd.watch(WARM_UP).await?;
-    let alone = crowd.watch(ALONE).await?;
-    let (during, beside, seconds) = crowd.watch_during(canceller.cancel(), ALONE).await?;
-    let (control, _, ()) = crowd.watch_during(canceller.spin(), 0.0).await?;
+    clients.keep_asking(IN_FLIGHT);
+    clients.watch(WARM_UP).await?;
+    let alone = clients.watch(ALONE).await?;
+    let (during, beside, seconds) = clients.watch_during(canceller.cancel(), ALONE).await?;
+    let (control, _, ()) = clients.watch_during(canceller.spin(), 0.0).await?;
     failure.check()?;
     sample(&Intervals { alone, during, beside, control }, seconds)
 }

@@ -46,7 +46,7 @@ pub(super) struct ArchiveWorker<D: Disk> {
 
 impl<D: Disk> fmt::Debug for ArchiveWorker<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Librarian").field("floor", &self.floor).finish_non_exhaustive()
+        f.debug_struct("ArchiveWorker").field("floor", &self.floor).finish_non_exhaustive()
     }
 }
 

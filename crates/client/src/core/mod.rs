@@ -76,7 +76,7 @@ enum State {
     Closed,
 }
 
-/// The client's brain. See the module's page.
+/// The client without I/O. See the module's page.
 #[derive(Debug)]
 pub struct Core {
     settings: Settings,

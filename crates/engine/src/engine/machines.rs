@@ -1,5 +1,5 @@
 //! The interface between the machines of the engine: the borrowed context of one call, and its consequences for others.
-//! Nobody but this room knows both a machine and the rest.
+//! Only this module knows both a machine and the rest.
 
 use turno_proto::model::archive::UploadId;
 use turno_proto::model::job::JobId;

@@ -29,15 +29,15 @@ const STAR: u32 = 2 << NUMBER_BITS;
 const REST: u32 = 3 << NUMBER_BITS;
 const DOT: u32 = 4 << NUMBER_BITS;
 /// Not a receiver, but an entry of the table of large lists.
-const CROWD: u32 = 5 << NUMBER_BITS;
+const LIST: u32 = 5 << NUMBER_BITS;
 
 /// The marks that match a topic which has so many segments after the node. They are next to each other.
 #[inline]
 const fn matching(left: usize) -> Range<u32> {
     match left {
         0 => HERE..STAR,
-        1 => STAR..CROWD,
-        _ => REST..CROWD,
+        1 => STAR..LIST,
+        _ => REST..LIST,
     }
 }
 
@@ -61,8 +61,8 @@ impl Mark {
         self.0 & (HERE - 1)
     }
 
-    const fn crowd(self) -> Option<usize> {
-        if self.0 >= CROWD { Some((self.0 & (HERE - 1)) as usize) } else { None }
+    const fn list(self) -> Option<usize> {
+        if self.0 >= LIST { Some((self.0 & (HERE - 1)) as usize) } else { None }
     }
 }
 
@@ -84,10 +84,10 @@ impl Ends {
     }
 
     /// True unless it was there already.
-    pub(super) fn insert(&mut self, end: FilterEnd, receiver: u32, crowds: &mut LargeEnds) -> bool {
+    pub(super) fn insert(&mut self, end: FilterEnd, receiver: u32, lists: &mut LargeEnds) -> bool {
         let mark = Mark::new(end, receiver);
-        if let Some(crowd) = self.0[0].crowd() {
-            return crowds.all[crowd].insert(mark.0);
+        if let Some(list) = self.0[0].list() {
+            return lists.all[list].insert(mark.0);
         }
         if self.0.contains(&mark) {
             return false;
@@ -95,17 +95,17 @@ impl Ends {
         match self.0 {
             [Mark::NONE, _] => self.0[0] = mark,
             [_, Mark::NONE] => self.0[1] = mark,
-            [one, other] => self.0 = [crowds.add([one, other, mark]), Mark::NONE],
+            [one, other] => self.0 = [lists.add([one, other, mark]), Mark::NONE],
         }
         true
     }
 
     /// True if it was there.
-    pub(super) fn remove(&mut self, end: FilterEnd, receiver: u32, crowds: &mut LargeEnds) -> bool {
+    pub(super) fn remove(&mut self, end: FilterEnd, receiver: u32, lists: &mut LargeEnds) -> bool {
         let mark = Mark::new(end, receiver);
-        if let Some(crowd) = self.0[0].crowd() {
-            let removed = crowds.all[crowd].remove(&mark.0);
-            if let Some(two) = crowds.disperse(crowd) {
+        if let Some(list) = self.0[0].list() {
+            let removed = lists.all[list].remove(&mark.0);
+            if let Some(two) = lists.disperse(list) {
                 self.0 = two;
             }
             return removed;
@@ -120,13 +120,13 @@ impl Ends {
 
     /// Tells whose filters match a topic that has so many segments after the node; the others cost nothing.
     #[inline]
-    pub(super) fn tell(self, left: usize, crowds: &LargeEnds, tell: &mut impl FnMut(u32)) {
+    pub(super) fn tell(self, left: usize, lists: &LargeEnds, tell: &mut impl FnMut(u32)) {
         if self.is_empty() {
             return;
         }
         let range = matching(left);
-        if let Some(crowd) = self.0[0].crowd() {
-            return crowds.all[crowd].range(range).for_each(|mark| tell(Mark(*mark).receiver()));
+        if let Some(list) = self.0[0].list() {
+            return lists.all[list].range(range).for_each(|mark| tell(Mark(*mark).receiver()));
         }
         for mark in self.0 {
             if range.contains(&mark.0) {
@@ -139,23 +139,23 @@ impl Ends {
 impl LargeEnds {
     fn add(&mut self, marks: [Mark; 3]) -> Mark {
         let number = self.numbers.take();
-        let crowd = number as usize;
-        if crowd == self.all.len() {
+        let list = number as usize;
+        if list == self.all.len() {
             self.all.push(BTreeSet::new());
         }
-        self.all[crowd].extend(marks.map(|mark| mark.0));
-        Mark(CROWD | number)
+        self.all[list].extend(marks.map(|mark| mark.0));
+        Mark(LIST | number)
     }
 
     /// Two receivers need no list.
-    fn disperse(&mut self, crowd: usize) -> Option<[Mark; 2]> {
-        let marks = &self.all[crowd];
+    fn disperse(&mut self, list: usize) -> Option<[Mark; 2]> {
+        let marks = &self.all[list];
         let two = match (marks.first(), marks.last()) {
             (Some(first), Some(last)) if marks.len() == 2 => [Mark(*first), Mark(*last)],
             _ => return None,
         };
-        self.all[crowd] = BTreeSet::new();
-        self.numbers.give_back(u32::try_from(crowd).expect("it was a number"));
+        self.all[list] = BTreeSet::new();
+        self.numbers.give_back(u32::try_from(list).expect("it was a number"));
         Some(two)
     }
 
@@ -174,9 +174,9 @@ mod tests {
         prop_oneof![Just(FilterEnd::Here), Just(FilterEnd::Star), Just(FilterEnd::Rest), Just(FilterEnd::Dot)]
     }
 
-    fn told(ends: Ends, left: usize, crowds: &LargeEnds) -> Vec<u32> {
+    fn told(ends: Ends, left: usize, lists: &LargeEnds) -> Vec<u32> {
         let mut told = Vec::new();
-        ends.tell(left, crowds, &mut |receiver| told.push(receiver));
+        ends.tell(left, lists, &mut |receiver| told.push(receiver));
         told.sort_unstable();
         told
     }
@@ -193,30 +193,30 @@ mod tests {
         /// The list of all of them, in the table of large lists.
         #[test]
         fn ends_come_and_go(steps in proptest::collection::vec((any::<bool>(), any::<bool>(), end(), 0u32..4), 1..60)) {
-            let mut crowds = LargeEnds::default();
+            let mut lists = LargeEnds::default();
             let (mut ends, mut plain) = ([Ends::default(); 2], [const { Vec::new() }; 2]);
             for (at, add, end, receiver) in steps {
                 let receiver = if receiver == 3 { HERE - 1 } else { receiver };
                 let (ends, plain) = (&mut ends[usize::from(at)], &mut plain[usize::from(at)]);
                 let there = plain.iter().position(|one| *one == (end, receiver));
                 if add {
-                    prop_assert_eq!(ends.insert(end, receiver, &mut crowds), there.is_none());
+                    prop_assert_eq!(ends.insert(end, receiver, &mut lists), there.is_none());
                     if there.is_none() {
                         plain.push((end, receiver));
                     }
                 } else {
-                    prop_assert_eq!(ends.remove(end, receiver, &mut crowds), there.is_some());
+                    prop_assert_eq!(ends.remove(end, receiver, &mut lists), there.is_some());
                     there.map(|there| plain.remove(there));
                 }
                 for left in 0..4 {
                     let wanted = plain.iter().filter(|(end, _)| matches(*end, left)).map(|(_, receiver)| *receiver);
                     let mut wanted: Vec<u32> = wanted.collect();
                     wanted.sort_unstable();
-                    prop_assert_eq!(told(*ends, left, &crowds), wanted);
+                    prop_assert_eq!(told(*ends, left, &lists), wanted);
                 }
                 prop_assert_eq!(ends.is_empty(), plain.is_empty());
             }
-            prop_assert_eq!(crowds.is_empty(), plain.iter().all(|plain| plain.len() <= 2));
+            prop_assert_eq!(lists.is_empty(), plain.iter().all(|plain| plain.len() <= 2));
         }
     }
 }

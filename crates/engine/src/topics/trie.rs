@@ -14,7 +14,7 @@ use super::segments::{LongSegments, SHORT_MAX, SegmentId};
 pub(super) struct Trie {
     nodes: Nodes,
     words: LongSegments,
-    crowds: LargeEnds,
+    lists: LargeEnds,
     /// How many beginnings of a length come after a node, by its number.
     beginnings: BTreeMap<(u32, Length), u32>,
     seed: Seeded,
@@ -90,7 +90,7 @@ impl Trie {
         Self {
             nodes: Nodes::new(),
             words: LongSegments::new(seed),
-            crowds: LargeEnds::default(),
+            lists: LargeEnds::default(),
             beginnings: BTreeMap::new(),
             seed,
             star: SegmentId::STAR.hash(seed),
@@ -109,7 +109,7 @@ impl Trie {
                 None => self.add(at, key, part),
             };
         }
-        self.nodes.at_mut(at).ends.insert(path.end, receiver, &mut self.crowds)
+        self.nodes.at_mut(at).ends.insert(path.end, receiver, &mut self.lists)
     }
 
     /// A node that was not there.
@@ -143,7 +143,7 @@ impl Trie {
             steps.push(std::mem::replace(&mut step, TrieStep { key, parent, word, part }));
             at = child;
         }
-        let removed = self.nodes.at_mut(at).ends.remove(path.end, receiver, &mut self.crowds);
+        let removed = self.nodes.at_mut(at).ends.remove(path.end, receiver, &mut self.lists);
         // Nodes that lead nowhere any more are removed.
         while let Some(before) = steps.pop() {
             if !self.nodes.at(at).is_empty() {
@@ -201,7 +201,7 @@ impl Trie {
     /// not from the node, which may have to be waited for.
     fn walk(&self, walk: &TrieWalk<'_>, at: NodePlace, key: Key, tell: &mut impl FnMut(u32)) {
         let node = self.nodes.at(at);
-        node.ends.tell(walk.segments.len(), &self.crowds, tell);
+        node.ends.tell(walk.segments.len(), &self.lists, tell);
         let Some((segment, left)) = walk.segments.split_first() else { return };
         let after = TrieWalk { topic: walk.topic, segments: left };
         if node.has_star() {
@@ -233,7 +233,7 @@ impl Trie {
         for beginning in lengths.map_while(|length| name.get(..length)) {
             let word = self.words.get(beginning).beginning();
             if let Some(child) = self.nodes.find(key.then(word.hash(self.seed)), node.number, word) {
-                self.nodes.at(child).ends.tell(0, &self.crowds, tell);
+                self.nodes.at(child).ends.tell(0, &self.lists, tell);
             }
         }
     }
@@ -241,7 +241,7 @@ impl Trie {
     /// Nothing is kept for filters that are gone; the memory goes with the last.
     pub(super) fn is_empty(&self) -> bool {
         let is_empty = self.nodes.is_bare() && self.nodes.at(ROOT).is_empty();
-        let are_others = self.words.is_empty() && self.crowds.is_empty() && self.beginnings.is_empty();
+        let are_others = self.words.is_empty() && self.lists.is_empty() && self.beginnings.is_empty();
         assert!(!is_empty || are_others, "what nodes need goes with them");
         is_empty
     }

@@ -1,4 +1,4 @@
-//! What is refused at the door, before it costs anything.
+//! Refusals on arrival, before a message costs anything.
 
 use turno_engine::{Input, Outgoing, Settings};
 use turno_proto::model::{Code, Limits, Slots, limits};

@@ -54,9 +54,9 @@ impl Seed {
     }
 
     pub(super) fn retconn(&self) -> RingMessage {
-        let errands = [ConnectPurpose::Return, ConnectPurpose::Join, ConnectPurpose::Heal, ConnectPurpose::Left];
+        let purposes = [ConnectPurpose::Return, ConnectPurpose::Join, ConnectPurpose::Heal, ConnectPurpose::Left];
         if self.bits[0] {
-            let purpose = errands[usize::from(self.choice) % errands.len()];
+            let purpose = purposes[usize::from(self.choice) % purposes.len()];
             return RingMessage::RetConn(RetConn::Open { purpose });
         }
         let content = if self.bits[1] { LostMember::Gap } else { LostMember::Sid(self.sid()) };

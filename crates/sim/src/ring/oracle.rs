@@ -52,7 +52,7 @@ struct SeenLife {
     under_way: Vec<(u64, u64, Vec<LifeNumber>)>,
     /// Publications that it got, by origin.
     got: BTreeMap<LifeNumber, Vec<u64>>,
-    /// Those that told it that its next one, or itself, has fallen.
+    /// Those that told it that its next one, or itself, is lost.
     callers: BTreeSet<Sid>,
 }
 
@@ -239,7 +239,7 @@ impl RingOracle {
         }
     }
 
-    /// A node comes to another in place of a fallen one: it has nobody to send to, or was told that its next one has fallen.
+    /// A node comes to another in place of a lost one: it has nobody to send to, or was told that its next one is lost.
     pub(super) fn heals(&self, life: LifeNumber, to: LifeNumber, next: Option<Sid>) {
         let (seen, to) = (&self.lives[&life], self.lives[&to].sid);
         let is_called = next.is_none() || seen.callers.contains(&to);

@@ -106,7 +106,7 @@ pub struct Archive<D: Disk> {
 }
 
 impl Size {
-    /// A shelf for so many bytes.
+    /// A list of segments for so many bytes.
     fn of(room: &Room, total: u64, drops_oldest: bool) -> Self {
         let largest = total.clamp(ARCHIVE_SEGMENT_BYTES_MIN, ARCHIVE_SEGMENT_BYTES_MAX);
         let segment_bytes = (total / ARCHIVE_SEGMENTS).clamp(4 * room.piece_bytes, largest.max(4 * room.piece_bytes));

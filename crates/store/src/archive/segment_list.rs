@@ -10,7 +10,7 @@ use super::segment::{ArchiveSegment, Entries, Record, RecoveredFile};
 use super::trouble::{FileProblem, Flaw, set_aside, set_aside_from};
 use crate::disk::{Disk, DiskFile, is_full};
 
-/// How a shelf is used.
+/// Settings of a list of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     /// Bytes of all its segments.

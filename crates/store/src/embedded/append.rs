@@ -100,7 +100,7 @@ impl<D: Disk> Embedded<D> {
     }
 
     /// Sees to it that, after `need` bytes more, a whole segment's worth of room is written ahead, here and in a free
-    /// file: with it the oldest segment can be moved on a full disk too, and deletes never find the door shut. A short
+    /// file: with it the oldest segment can be moved on a full disk too, and deletes are never refused. A short
     /// log needs no more than its own length.
     pub(super) fn keep_reserve(&mut self, need: u64) -> Result<(), AppendError> {
         let kept = self.try_keep_reserve(need);

@@ -224,7 +224,7 @@ mod tests {
             ("job/submit/put.rs", "figures over each other"),
             ("logging.rs", "lines that are escaped field by field"),
             ("man.rs", "our own page"),
-            ("output.rs", "the door itself"),
+            ("output.rs", "the module itself"),
             ("progress/screen.rs", "bars, which escape the text below them"),
             ("request.rs", "the bodies of replies"),
             ("subscribe.rs", "the bodies of events"),

@@ -24,10 +24,10 @@ const STEP_MICROS: u64 = 10;
 pub(crate) const STEPS: &[(&str, Run)] = &[
     ("engine-request", |count| Stage::new(Kind::Request, FEW).run(count)),
     ("engine-request-backlog", |count| Stage::new(Kind::Request, BACKLOG).run(count)),
-    ("engine-request-1000-workers", |count| Stage::new(Kind::Request, CROWD).run(count)),
+    ("engine-request-1000-workers", |count| Stage::new(Kind::Request, THOUSAND_WORKERS).run(count)),
     ("engine-send", |count| Stage::new(Kind::Send, FEW).run(count)),
     ("engine-send-backlog", |count| Stage::new(Kind::Send, BACKLOG).run(count)),
-    ("engine-send-1000-workers", |count| Stage::new(Kind::Send, CROWD).run(count)),
+    ("engine-send-1000-workers", |count| Stage::new(Kind::Send, THOUSAND_WORKERS).run(count)),
 ];
 
 /// One worker, half of it busy.
@@ -35,7 +35,7 @@ const FEW: Shape = Shape { workers: 1, slots: 10, unsettled: 5 };
 /// One worker, all of it busy, and a long backlog.
 const BACKLOG: Shape = Shape { workers: 1, slots: 10, unsettled: 10 + WAITING };
 /// Many workers, half of each busy.
-const CROWD: Shape = Shape { workers: MANY, slots: 10, unsettled: MANY * 5 };
+const THOUSAND_WORKERS: Shape = Shape { workers: MANY, slots: 10, unsettled: MANY * 5 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {

@@ -61,7 +61,7 @@ fn mistakes_are_told() {
     let table = [
         ("queu = \"x\"", "unknown key zmq.endpoint.queu; did you mean queue?"),
         ("queue = \"two words\"", "queue = \"two words\": expected the name of a queue"),
-        ("role = \"boss\"", "role = \"boss\": expected one of client, worker"),
+        ("role = \"chief\"", "role = \"chief\": expected one of client, worker"),
         ("slots = 0", "slots = 0: expected a whole number from 1 to 1000000"),
         ("topic = \"a b\"", "topic = \"a b\": expected the beginning of a topic"),
         ("mechanism = \"gssapi\"", "expected one of null, plain, curve"),

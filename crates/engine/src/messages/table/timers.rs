@@ -5,7 +5,7 @@
 //! lower level each time the wheel arrives at its slot: at most five moves in its life. Occupancy
 //! bitmaps let the wheel skip empty time, so a jump of hours costs no more than a jump of one tick.
 //!
-//! This room must never read a clock (time comes in as an argument), never fire a timer early, and
+//! This module must never read a clock (time comes in as an argument), never fire a timer early, and
 //! never keep an entry of a removed timer: most timers here are removed long before they are due.
 
 use std::num::NonZeroU32;

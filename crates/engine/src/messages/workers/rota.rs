@@ -5,7 +5,7 @@
 //! the left in order. Busy members are skipped by the tree and keep their place, so waiting costs
 //! nobody a turn.
 //!
-//! This room must never change free slots by itself (it knows no jobs), never walk over all members
+//! This module must never change free slots by itself (it knows no jobs), never walk over all members
 //! to find one, and never hold memory while it is empty: most queues have no workers.
 
 /// Free slots are what a worker may still be handed; `u32::MAX` stands for unlimited.

@@ -20,7 +20,7 @@ impl Store {
     pub(super) fn apply(&mut self, op: Persist) {
         match op {
             Persist::SetJob { job, mut record } => {
-                // The keeper leaves them out: they have a record of their own.
+                // The storage omits them: they have a record of their own.
                 if !record.spec.items.is_empty() {
                     Arc::make_mut(&mut record.spec).items.clear();
                 }

@@ -39,8 +39,8 @@ fn a_lost_connection_comes_back() {
     assert_eq!((net.got(2), net.got(3)), (vec!["meanwhile"], vec!["meanwhile"]));
 }
 
-/// Proves S3.18, S3.21, S3.22 and S3.24: after 5 s the successor calls for the member that sent to the fallen, and that one comes. What
-/// the fallen had not passed on is sent again.
+/// Proves S3.18, S3.21, S3.22 and S3.24: after 5 s the successor calls for the member that sent to the lost one, and that one comes. What
+/// the lost member had not passed on is sent again.
 #[test]
 fn one_falls() {
     let mut net = Net::ring(&[1, 2, 3, 4]);

@@ -118,7 +118,7 @@ pub enum ConnectPurpose {
     Return,
     /// The other asked to join, and this is the place.
     Join,
-    /// The member between them has fallen.
+    /// The member between them is lost.
     Heal,
     /// The member between them leaves.
     Left,

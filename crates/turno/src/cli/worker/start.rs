@@ -148,7 +148,7 @@ async fn start(
 ) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
     let settings = settings(args, invocation)?;
-    let mut teller = StartReporter::new(args, &settings, invocation);
+    let mut reporter = StartReporter::new(args, &settings, invocation);
     let begin = async {
         let job_worker = JobWorker::open(settings.clone()).await.map_err(cannot_begin)?;
         let queues = match program {
@@ -173,7 +173,7 @@ async fn start(
             () = watched(queues.as_mut(), invocation) => {}
         }
     };
-    let end = job_worker.run(running, ask, |said| teller.tell(said)).await?;
+    let end = job_worker.run(running, ask, |said| reporter.tell(said)).await?;
     match end {
         JobWorkerEnd::Asked | JobWorkerEnd::Idle => Ok(0),
         JobWorkerEnd::Stopped { now } => {
