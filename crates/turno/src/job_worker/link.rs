@@ -38,25 +38,25 @@ pub(crate) struct ForemanPlace {
     pub(crate) broker: Option<Address>,
 }
 
-/// Why there is no way.
+/// Failures to connect to the foreman.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoForeman {
+pub(crate) enum ConnectFailure {
     #[error(transparent)]
     Broker(#[from] Error),
     #[error("the broker at {0} has no job worker listener")]
-    NoForeman(Address),
+    NoListener(Address),
     #[error("cannot reach the job worker listener at {place}: {why}")]
     Unreachable { place: String, why: String },
 }
 
 impl Finder {
     /// Finds the foreman and connects to it.
-    async fn dial(self) -> Result<(TcpStream, ForemanPlace), NoForeman> {
+    async fn dial(self) -> Result<(TcpStream, ForemanPlace), ConnectFailure> {
         let place = match self {
             Self::At(foreman) => ForemanPlace { foreman, broker: None },
             Self::Ask(options) => ask(&options).await?,
         };
-        let unreachable = |why: String| NoForeman::Unreachable { place: place.foreman.clone(), why };
+        let unreachable = |why: String| ConnectFailure::Unreachable { place: place.foreman.clone(), why };
         let dialled = timeout(Duration::from_millis(JOB_WORKER_DIAL_MS), TcpStream::connect(&place.foreman)).await;
         let stream = dialled
             .map_err(|_| unreachable("it does not answer".to_owned()))?
@@ -67,7 +67,7 @@ impl Finder {
 }
 
 /// Asks the brokers in turn where their foreman is; the first that answers counts.
-pub(crate) async fn ask(options: &Options) -> Result<ForemanPlace, NoForeman> {
+pub(crate) async fn ask(options: &Options) -> Result<ForemanPlace, ConnectFailure> {
     let mut tried = Vec::new();
     for address in options.addresses() {
         let asked = timeout(Duration::from_millis(JOB_WORKER_DIAL_MS), async {
@@ -79,10 +79,10 @@ pub(crate) async fn ask(options: &Options) -> Result<ForemanPlace, NoForeman> {
             Ok(AdminAnswer::Status { broker }) => {
                 let bound = broker.foreman.as_deref().and_then(|foreman| foreman.parse().ok());
                 let foreman = bound.map(|bound| seen_from(address, bound));
-                let foreman = foreman.ok_or_else(|| NoForeman::NoForeman(address.clone()))?;
+                let foreman = foreman.ok_or_else(|| ConnectFailure::NoListener(address.clone()))?;
                 return Ok(ForemanPlace { foreman, broker: Some(address.clone()) });
             }
-            Ok(_) => return Err(NoForeman::NoForeman(address.clone())),
+            Ok(_) => return Err(ConnectFailure::NoListener(address.clone())),
             Err(error) if error.kind() == ErrorKind::CannotConnect => tried.extend_from_slice(error.attempts()),
             Err(error) => tried.push(ConnectAttempt::new(address.clone(), error.to_string())),
         }
@@ -103,7 +103,7 @@ fn seen_from(broker: &Address, bound: std::net::SocketAddr) -> String {
     }
 }
 
-type Dial = Pin<Box<dyn Future<Output = Result<(TcpStream, ForemanPlace), NoForeman>> + Send>>;
+type Dial = Pin<Box<dyn Future<Output = Result<(TcpStream, ForemanPlace), ConnectFailure>> + Send>>;
 
 enum ForemanLinkState {
     Rests { until: Instant },
@@ -121,7 +121,7 @@ pub(crate) enum LinkEvent {
     /// The connection is lost.
     Lost { reason: String },
     /// There is no way now; it is tried again.
-    NoWay(NoForeman),
+    NoWay(ConnectFailure),
 }
 
 /// The link.
@@ -136,7 +136,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// Connects for the first time.
-    pub(crate) async fn open(finder: Finder) -> Result<(Self, ForemanPlace), NoForeman> {
+    pub(crate) async fn open(finder: Finder) -> Result<(Self, ForemanPlace), ConnectFailure> {
         let (stream, place) = finder.clone().dial().await?;
         let rest = Duration::from_millis(JOB_WORKER_REDIAL_MS_MIN);
         Ok((Self { finder, state: ForemanLinkState::Open(stream), rest, bytes: Vec::new(), out: Vec::new() }, place))

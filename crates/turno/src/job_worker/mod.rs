@@ -33,7 +33,7 @@ use turno_proto::model::limits::FOREMAN_HELLO_MS;
 use self::drain::{Drain, Due};
 use self::files::Files;
 use self::guard::Guard;
-use self::link::{Finder, ForemanPlace, Link, LinkEvent, NoForeman};
+use self::link::{ConnectFailure, Finder, ForemanPlace, Link, LinkEvent};
 use self::outbox::Outbox;
 use self::queues::Queues;
 use self::scratch::Scratch;
@@ -76,7 +76,7 @@ pub(crate) enum CannotBegin {
     #[error(transparent)]
     Slots(#[from] TooManyProcs),
     #[error(transparent)]
-    NoWay(#[from] NoForeman),
+    NoWay(#[from] ConnectFailure),
 }
 
 /// Somebody wants the job worker to end.

@@ -22,7 +22,7 @@ use crate::cli::help;
 use crate::cli::schema::worker::RegisteredDocument;
 use crate::cli::signals::Signals;
 use crate::cli::work::{DeliveryRunner, Observer, Program, StderrPipe, cannot_work, default_name, handle};
-use crate::job_worker::link::{Finder, NoForeman};
+use crate::job_worker::link::{ConnectFailure, Finder};
 use crate::job_worker::{CannotBegin, EndRequest, JobWorker, JobWorkerEnd, Settings, WorkerReport};
 
 /// Run tasks of jobs on this machine
@@ -229,14 +229,14 @@ fn cannot_begin(error: CannotBegin) -> Failure {
 }
 
 /// There is no way to the foreman.
-pub(super) fn no_way(why: NoForeman) -> Failure {
+pub(super) fn no_way(why: ConnectFailure) -> Failure {
     let text = why.to_string();
     match why {
-        NoForeman::Broker(error) => error.into(),
-        NoForeman::NoForeman(_) => {
+        ConnectFailure::Broker(error) => error.into(),
+        ConnectFailure::NoListener(_) => {
             Failure::new(Code::CannotConnect, text).fix("restart the broker with --foreman-listen ADDRESS")
         }
-        NoForeman::Unreachable { .. } => Failure::new(Code::CannotConnect, text)
+        ConnectFailure::Unreachable { .. } => Failure::new(Code::CannotConnect, text)
             .why("it listens on another address, or a firewall is in between")
             .fix("set its address with --foreman HOST:PORT"),
     }
