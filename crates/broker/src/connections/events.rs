@@ -241,7 +241,8 @@ mod tests {
     use turno_proto::model::{Limits, Mono, Topic};
     use turno_proto::native::{decode, split};
 
-    use super::super::table::{ListenerKind, NumberAllocation};
+    use super::super::numbers::NumberAllocation;
+    use super::super::table::ListenerKind;
     use super::*;
 
     fn table() -> (ConnectionTable, ConnId) {

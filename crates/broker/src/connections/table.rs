@@ -3,8 +3,7 @@
 mod check;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use turno_proto::foreman;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
@@ -13,6 +12,7 @@ use turno_proto::native::{Frame, Session, encode};
 use super::events::{EventLimits, WaitingEvents};
 use super::foreman::{ForemanConnection, LastWork};
 use super::links::{Dial, LinkConnection};
+use super::numbers::NumberAllocation;
 use super::reading::{FrameProgress, is_short};
 use super::ring::{RingConnection, RingConnections};
 use super::zmq::{ZmqConnection, ZmqConnections};
@@ -215,16 +215,6 @@ impl Connection {
         }
         self.busy = false;
     }
-}
-
-/// The numbers for the connections of a router; no two routers of a broker use the same.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NumberAllocation {
-    /// The router's own number, which the lowest `bits` of a connection's index hold.
-    pub(crate) router: u32,
-    pub(crate) bits: u32,
-    /// Counts all connections of the broker: an answer never finds a later connection that has the same place.
-    pub(crate) accepted: Arc<AtomicU32>,
 }
 
 /// The connections of one router.

@@ -19,7 +19,7 @@ use turno_proto::native::{
 };
 
 use super::super::is_local;
-use super::super::table::NumberAllocation;
+use super::super::numbers::NumberAllocation;
 use super::super::{Connections, EngineHandle, ListenerKind};
 use super::{Dial, LinkSettings, Nonces};
 

@@ -10,7 +10,7 @@ use turno_proto::native::{
     Config, Connect, Frame, Raw, RawEvent as EventFrame, Secret, VERSION, decode, encode, split,
 };
 
-use super::super::table::NumberAllocation;
+use super::super::numbers::NumberAllocation;
 use super::super::{Connections, EngineHandle, FAREWELL_MS, ListenerKind};
 use super::{Nonces, RingDial, RingWireSettings};
 use crate::turn::Turn;
