@@ -4,10 +4,12 @@ use turno_proto::model::{Mono, QueueName};
 
 use crate::client::Client;
 use crate::worker::Worker;
-use crate::world::{Actor, Happening, World};
+use crate::world::{Actor, Broker, Happening, World};
 
 /// Everything drains within this time after the last fault (I21).
 const CALM_MS: u64 = 60_000;
+/// A worker has done a message by then, and the next one is loaded from disk.
+const ONE_BY_ONE_MS: u64 = 100;
 /// Workers of the fairness round, and rounds it goes.
 const FAIR_WORKERS: usize = 3;
 const FAIR_ROUNDS: u64 = 2;
@@ -66,9 +68,8 @@ impl World {
     pub(crate) fn settle(&mut self) {
         let end = self.now.plus_millis(CALM_MS + self.farm_patience_ms());
         self.await_holders(end);
-        while self.now < end && !self.is_quiet() {
-            assert!(self.step(), "I21: time stands still");
-        }
+        self.settle_until(end);
+        self.settle_until(self.now.plus_millis(self.backlog_patience_ms()));
         assert!(self.is_quiet(), "I21: not quiet {CALM_MS} ms after the last fault: {}", self.unrest());
         self.oracle.judge();
         self.judge_farm();
@@ -84,6 +85,21 @@ impl World {
                 self.oracle.judge_owner(&truth);
             }
         }
+    }
+
+    fn settle_until(&mut self, end: Mono) {
+        while self.now < end && !self.is_quiet() {
+            assert!(self.step(), "I21: time stands still");
+        }
+    }
+
+    /// How much longer a long backlog may take: a queue that waits for memory has one message at a time.
+    fn backlog_patience_ms(&self) -> u64 {
+        if !self.habits.waits_for_memory() {
+            return 0;
+        }
+        let ready = |broker: &Broker| broker.connections.as_ref().map_or(0, |up| up.engine().status().ready);
+        self.brokers.iter().map(ready).max().unwrap_or_default() * ONE_BY_ONE_MS
     }
 
     pub(crate) fn is_quiet(&self) -> bool {

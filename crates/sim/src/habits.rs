@@ -25,6 +25,11 @@ pub(crate) struct Habits {
 }
 
 impl Habits {
+    /// Whether there is so little memory that messages on disk often wait for some.
+    pub(crate) const fn waits_for_memory(&self) -> bool {
+        self.load_bytes.is_some()
+    }
+
     pub(crate) fn some(rng: &mut Rng) -> Self {
         let lease_ms = rng.once_in(4).then(|| rng.range(200, 5_000));
         let hot_bytes = rng.once_in(2).then(|| rng.range(1, 1_500));
