@@ -189,15 +189,16 @@ impl RunningDeliveries {
 
     pub(crate) fn closing(&mut self, reason: ClosingReason) -> CoreRequest {
         self.tell(WorkerEvent::Closing { reason });
-        let now = match reason {
-            ClosingReason::Shutdown | ClosingReason::Maintenance | ClosingReason::Resumed => {
-                return CoreRequest::Nothing;
-            }
-            ClosingReason::Stop => false,
-            ClosingReason::Now => true,
+        let mode = match reason {
+            ClosingReason::Stop => StopMode::Drain,
+            ClosingReason::Now => StopMode::Now,
+            _ => return CoreRequest::Nothing,
         };
-        self.end = WorkerEnd::StoppedByBroker(if now { StopMode::Now } else { StopMode::Drain });
-        if now { self.stop_now() } else { self.drain(None) }
+        self.end = WorkerEnd::StoppedByBroker(mode);
+        match mode {
+            StopMode::Drain => self.drain(None),
+            StopMode::Now => self.stop_now(),
+        }
     }
 
     /// The worker cannot go on: what still runs is told to stop.

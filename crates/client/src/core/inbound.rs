@@ -329,7 +329,7 @@ impl Core {
                 self.state = State::Open;
             }
             // Stop and Now are for the worker's owner to act on.
-            ClosingReason::Resumed | ClosingReason::Stop | ClosingReason::Now => {}
+            _ => {}
         }
     }
 
@@ -338,7 +338,7 @@ impl Core {
         let comes_back = match reason {
             ClosingReason::Resumed => true,
             ClosingReason::Maintenance => !self.brokers.several(),
-            ClosingReason::Shutdown | ClosingReason::Stop | ClosingReason::Now => false,
+            _ => false,
         };
         comes_back || !self.registering()
     }

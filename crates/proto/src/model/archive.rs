@@ -46,6 +46,7 @@ words! {
 
 /// Something that a task wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct OutputPiece {
     /// The job of the task.
     pub job: JobId,
@@ -88,6 +89,7 @@ pub struct OutputPlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FileView {
     /// Job and number of the task, as commands accept it.
     pub id: TaskId,

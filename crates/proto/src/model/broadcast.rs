@@ -7,6 +7,7 @@ use super::WorkerId;
 /// A worker that a broadcast went to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BroadcastConsumer {
     /// The consumer's worker id.
     pub worker: WorkerId,
@@ -18,6 +19,7 @@ pub struct BroadcastConsumer {
 /// no-reply broadcast nothing but `consumers` is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BroadcastEnd {
     /// Consumers it went to.
     pub consumers: u32,

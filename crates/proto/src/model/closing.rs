@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Why a side is closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ClosingReason {
     /// The broker shuts down, or the peer does.
     Shutdown,

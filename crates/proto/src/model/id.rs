@@ -34,6 +34,7 @@ pub struct MessageId([u8; 16]);
 
 impl MessageId {
     /// The id of a message in memory, at that place; `run` and `serial` are cut to 48 bits.
+    #[doc(hidden)]
     pub fn new(run: u64, serial: u64, index: u32) -> Self {
         let serial = serial & Self::MASK_48;
         let high = run << 16 | serial >> 32;
@@ -42,6 +43,7 @@ impl MessageId {
     }
 
     /// The id of a durable message.
+    #[doc(hidden)]
     pub fn durable(run: u64, serial: u64) -> Self {
         Self::new(run, serial, Self::NO_PLACE)
     }
@@ -206,6 +208,7 @@ pub enum Durability {
 
 impl Durability {
     /// As it stands in `word` of STORED.
+    #[doc(hidden)]
     pub const fn as_word(self) -> u32 {
         match self {
             Self::Memory => 0,
@@ -214,6 +217,7 @@ impl Durability {
     }
 
     /// The durability with that number.
+    #[doc(hidden)]
     pub const fn from_word(word: u32) -> Option<Self> {
         match word {
             0 => Some(Self::Memory),

@@ -14,6 +14,7 @@ pub use super::spec::{AfterView, CommandView, GivenFileView, SpecView};
 pub use super::task::{AttemptView, TaskView};
 use super::words::words;
 use super::{Moment, Seconds, spec};
+use crate::{items, work};
 
 words! {
     /// How the job before must have ended.
@@ -38,6 +39,7 @@ pub struct After {
 
 /// The description of a job by its submitter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct JobSpec {
     /// For people, and for its tasks.
     pub name: String,
@@ -46,7 +48,9 @@ pub struct JobSpec {
     /// The parts of a list of numbers, see [`Numbers::parts`].
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "list")]
     pub parts: Vec<Array>,
-    /// The command of its tasks, as a MessagePack map. Only submitters, workers and the foreman read it.
+    /// The command of its tasks, as a MessagePack map. Only submitters, workers and the foreman read it;
+    /// [`command`](Self::command) gives it decoded.
+    #[doc(hidden)]
     pub work: Bytes,
     /// Slots that a task takes.
     #[serde(default = "one")]
@@ -76,7 +80,8 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The items, one per task in the order of their numbers, written and read by [`crate::items`]; empty
-    /// if the number says it all.
+    /// if the number says it all. [`item`](Self::item) gives one.
+    #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Bytes::is_empty")]
     pub items: Bytes,
     /// Labels that a worker must have to get a task of it.
@@ -95,6 +100,7 @@ pub struct JobSpec {
 
 impl JobSpec {
     /// A job of which nothing more is said than what must be; a map that says no more is read as the same.
+    #[doc(hidden)]
     pub fn new(name: impl Into<String>, array: Array, work: Bytes) -> Self {
         Self {
             name: name.into(),
@@ -121,6 +127,21 @@ impl JobSpec {
     /// The numbers of its tasks.
     pub fn numbers(&self) -> Numbers<'_> {
         Numbers { array: self.array, parts: &self.parts }
+    }
+
+    /// The command of its tasks; `None` if it has a format that this version does not know.
+    pub fn command(&self) -> Option<CommandView> {
+        work::decode(&self.work).ok().map(CommandView::from)
+    }
+
+    /// The number of items.
+    pub fn item_count(&self) -> u32 {
+        items::count(&self.items).unwrap_or(0)
+    }
+
+    /// The fields of the item at that place, from 0 on; `None` if there is none.
+    pub fn item(&self, place: u32) -> Option<Vec<&str>> {
+        items::get(&self.items, place)
     }
 }
 
@@ -232,6 +253,7 @@ impl JobState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskCounts {
     /// Waiting tasks.
     pub waiting: u32,
@@ -259,6 +281,7 @@ impl TaskCounts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct JobView {
     /// Number of the job.
     pub id: JobId,

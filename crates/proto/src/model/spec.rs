@@ -6,11 +6,11 @@ use serde::{Serialize, Serializer};
 
 use super::Seconds;
 use super::job::{After, AfterWhen, JobSpec, Work, WorkFile};
-use crate::work;
 
 /// The submission of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SpecView {
     /// The command; null if it has a format that Turno does not know.
     pub command: Option<CommandView>,
@@ -37,6 +37,7 @@ pub struct SpecView {
 /// A job that must end first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AfterView {
     /// Number of the job.
     pub job: String,
@@ -47,6 +48,7 @@ pub struct AfterView {
 /// The command of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CommandView {
     /// Program and arguments, with placeholders.
     pub argv: Vec<String>,
@@ -73,6 +75,7 @@ pub struct CommandView {
 /// An input file of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct GivenFileView {
     /// Path in the task's directory.
     pub name: String,
@@ -86,7 +89,7 @@ impl From<&JobSpec> for SpecView {
     fn from(spec: &JobSpec) -> Self {
         let after = |after: &After| AfterView { job: after.job.to_string(), when: after.when };
         Self {
-            command: work::decode(&spec.work).ok().map(CommandView::from),
+            command: spec.command(),
             max_parallel: spec.max_parallel,
             time_limit_seconds: spec.time_limit_ms.map(Seconds::from_millis),
             retries: spec.retries,

@@ -9,6 +9,7 @@ use super::{Moment, Seconds, TaskId};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskView {
     /// Job and number of the task, as commands accept it.
     pub id: TaskId,
@@ -40,6 +41,7 @@ pub struct TaskView {
 
 impl TaskView {
     /// A task of whose latest attempt no more is known than its number.
+    #[doc(hidden)]
     pub fn new(id: TaskId, state: TaskState, attempt: u32) -> Self {
         Self { id, task: id.task, state, attempt, ..Self::default() }
     }
@@ -49,6 +51,7 @@ impl TaskView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AttemptView {
     /// Number of the attempt, from 1.
     pub attempt: u32,

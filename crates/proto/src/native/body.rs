@@ -25,6 +25,7 @@ pub struct Connect {
 
 /// CONFIG: what holds on this connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct Config {
     /// The protocol version spoken.
     pub version: u16,
@@ -47,6 +48,7 @@ pub struct Config {
 
 impl Config {
     /// The configuration of a broker with these limits; it has no name, the default heartbeat, and knows of no other broker.
+    #[doc(hidden)]
     #[must_use]
     pub fn of(limits: &Limits) -> Self {
         Self {

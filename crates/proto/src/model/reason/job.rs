@@ -11,15 +11,18 @@ use crate::model::text::{count, short};
 /// Why a job does not go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", content = "details", rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum JobReason {
     /// Somebody holds it.
     Held,
     /// Other jobs must end first.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     After {
         /// Those.
         jobs: Vec<JobId>,
     },
     /// It depends on a job that ended otherwise than it must: it can never begin, and is cancelled.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Missed {
         /// That job.
         job: JobId,
@@ -29,11 +32,13 @@ pub enum JobReason {
     /// No worker for jobs is connected, or all of them are being stopped.
     NoWorker,
     /// No worker has all the labels that it asks for.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     NoLabels {
         /// Those, `KEY=VALUE` each.
         labels: Vec<String>,
     },
     /// No worker has as many slots as one task takes.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     TooWide {
         /// Slots a task takes.
         slots: u16,
@@ -41,6 +46,7 @@ pub enum JobReason {
         largest: u32,
     },
     /// Every slot is taken.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Busy {
         /// Slots of all workers.
         slots: u64,
@@ -48,28 +54,33 @@ pub enum JobReason {
         ahead: u64,
     },
     /// As many tasks run as may at a time.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     MaxParallel {
         /// How many may.
         max: u32,
     },
     /// More of its tasks failed than may: nothing more of it is started, and what has not ended is cancelled.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     MaxFailures {
         /// How many may.
         max: u32,
     },
     /// Its tasks wait for their next attempt.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Backoff {
         /// Until the first of them is due.
         in_seconds: Seconds,
     },
     /// Workers that it may use have room, and cannot be given anything now: they have not answered what they were given
     /// last, rest after a refusal, or have less room than they say. Only `job.show` and `job.explain` look that closely.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Unready {
         /// How many of them.
         workers: u32,
     },
     /// The worker that has room for it is kept free for a task of another job, which takes more. Only `job.show` and
     /// `job.explain` look that closely.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Kept {
         /// That job.
         job: JobId,

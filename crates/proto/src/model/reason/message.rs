@@ -11,10 +11,12 @@ use crate::model::{Seconds, WorkerId};
 /// Why a message is where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", content = "details", rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Reason {
     /// No worker consumes the queue, here or at another broker that can be reached.
     NoWorker,
     /// The same, and links that are wanted are not up: there may be workers behind them.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     LinksDown {
         /// How many of them.
         down: u64,
@@ -22,6 +24,7 @@ pub enum Reason {
         wanted: u64,
     },
     /// Nobody here takes it; other brokers have workers, and it is longer than what they take over their links.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     TooLong {
         /// Its length.
         bytes: u64,
@@ -29,6 +32,7 @@ pub enum Reason {
         largest: u64,
     },
     /// Nobody here takes it; other brokers have workers, and no room for it now.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     FarBusy {
         /// Brokers that have workers of the queue.
         brokers: u64,
@@ -38,11 +42,13 @@ pub enum Reason {
         ahead: u64,
     },
     /// No worker consumes the queue any more: those that did were dropped, and have not asked for it again.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     WorkersDropped {
         /// How many.
         workers: u64,
     },
     /// The queue is one worker's alone, and that has no room.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     ExclusiveBusy {
         /// That worker.
         worker: WorkerId,
@@ -55,6 +61,7 @@ pub enum Reason {
     },
     /// Nobody has the queue: its last holder has not settled all yet, or what it had is on its way back. Others wait
     /// for it, or it was one worker's alone.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     NotFree {
         /// Messages of the queue that are not settled.
         in_flight: u64,
@@ -62,6 +69,7 @@ pub enum Reason {
         waiters: u64,
     },
     /// Nobody has the queue: it is kept for the first of those who wait for it.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     KeptFor {
         /// That worker.
         worker: WorkerId,
@@ -71,16 +79,19 @@ pub enum Reason {
         left_seconds: Seconds,
     },
     /// Workers consume it, but none has sent its first PING.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     WorkersGreeting {
         /// How many.
         workers: u64,
     },
     /// Every consumer drains.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     WorkersDraining {
         /// How many.
         workers: u64,
     },
     /// Every slot of every consumer is in use.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     AllBusy {
         /// Consumers.
         workers: u64,
@@ -102,16 +113,19 @@ pub enum Reason {
         brokers: u64,
     },
     /// Messages before it wait too.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Behind {
         /// How many.
         ahead: u64,
     },
     /// Only the store has it. A worker has room for it, and there is no memory to load it, or what goes first.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     WaitsForMemory {
         /// Messages of the queue that go first.
         ahead: u64,
     },
     /// It costs more than any consumer has slots in all.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     TooCostly {
         /// Slots that it takes.
         cost: u16,
@@ -119,6 +133,7 @@ pub enum Reason {
         largest: u32,
     },
     /// It waits until the worker it reserved has enough slots free.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Reserved {
         /// That worker.
         worker: WorkerId,
@@ -128,6 +143,7 @@ pub enum Reason {
         free: u32,
     },
     /// A worker has it.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     AtWorker {
         /// That worker.
         worker: WorkerId,
@@ -137,6 +153,7 @@ pub enum Reason {
         since_seconds: Seconds,
     },
     /// It crossed a link, to a worker at that broker or further on.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     AtLink {
         /// That broker's id.
         broker: String,
@@ -146,6 +163,7 @@ pub enum Reason {
         since_seconds: Seconds,
     },
     /// A broadcast that went to its consumers.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     AtConsumers {
         /// How many it went to, as far as is known.
         consumers: u64,
@@ -156,11 +174,13 @@ pub enum Reason {
         brokers: u64,
     },
     /// It is over for its caller, and its worker was told to stop.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Stopping {
         /// That worker.
         worker: WorkerId,
     },
     /// It is over for its caller, and the broker that it crossed to was told.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     StoppingAtLink {
         /// That broker's id.
         broker: String,
@@ -170,6 +190,7 @@ pub enum Reason {
     /// It is being written to disk.
     Storing,
     /// It used up its attempts.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Dead {
         /// The text of the last failure.
         failure: String,

@@ -26,6 +26,13 @@ impl<R> Deref for Because<R> {
     }
 }
 
+/// The reason in a sentence.
+impl<R: fmt::Display> fmt::Display for Because<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl<R: Serialize + fmt::Display> Serialize for Because<R> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

@@ -11,20 +11,24 @@ use crate::model::text::{count, short};
 /// Why a task is where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", content = "details", rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TaskReason {
     /// It waited and was cancelled, and that is on its way to the disk.
     Cancelling,
     /// It was given to a worker, which hears of it once that is on disk.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Starting {
         /// The worker.
         worker: String,
     },
     /// Its worker was told, and has not answered.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Offered {
         /// The worker.
         worker: String,
     },
     /// It runs.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Runs {
         /// Its worker.
         worker: String,
@@ -32,6 +36,7 @@ pub enum TaskReason {
         for_seconds: Seconds,
     },
     /// Its worker was told to stop it, and has not said that it does.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Stopping {
         /// Its worker.
         worker: String,
@@ -40,6 +45,7 @@ pub enum TaskReason {
     },
     /// Its worker is not connected, or did not name it when it came back. If nothing is heard of it, it waits for another
     /// attempt.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Away {
         /// Its worker.
         worker: String,
@@ -47,6 +53,7 @@ pub enum TaskReason {
         left_seconds: Seconds,
     },
     /// It is over, and that is on its way to the disk.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Ending {
         /// Its worker.
         worker: String,
@@ -59,6 +66,7 @@ pub enum TaskReason {
     Cancelled,
     /// It waits to be started, for the reason that its job has: its word, and its details.
     #[serde(untagged)]
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     Waits {
         /// The reason of its job.
         #[serde(flatten)]

@@ -10,6 +10,7 @@ use crate::model::{Code, Moment, Seconds};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RingView {
     /// Sid of this broker.
     pub sid: Sid,
@@ -57,6 +58,7 @@ pub struct RingView {
 impl RingView {
     /// The same with what follows from its other fields: what members are to the broker that was asked, and why the ring is no
     /// circle. The broker is in its state for so long.
+    #[doc(hidden)]
     #[must_use]
     pub fn told(mut self, since: Seconds) -> Self {
         let (me, previous, next) = (self.sid, self.previous, self.next);
@@ -126,6 +128,7 @@ fn sids(all: impl Iterator<Item = Sid>) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MemberView {
     /// Sid of the member.
     pub sid: Sid,
@@ -143,6 +146,7 @@ pub struct MemberView {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RingCounters {
     /// Publications of its own.
     pub published: u64,

@@ -9,6 +9,7 @@ use crate::model::Moment;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TopicView {
     /// Name of the topic.
     pub topic: String,
@@ -26,6 +27,7 @@ pub struct TopicView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SubscriberView {
     /// Number of the subscriber; it is reused later.
     pub number: u32,

@@ -10,6 +10,7 @@ use crate::model::{Moment, Seconds};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BrokerView {
     /// Name of the broker.
     pub name: String,
@@ -69,6 +70,7 @@ pub struct BrokerView {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct JobsView {
     /// Known jobs, including ended ones.
     pub known: u64,
@@ -84,6 +86,7 @@ pub struct JobsView {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct DiskView {
     /// Free bytes.
     pub free: u64,
@@ -95,6 +98,7 @@ pub struct DiskView {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MemoryView {
     /// The sum of the parts.
     pub used: u64,

@@ -10,6 +10,7 @@ use crate::model::{Moment, Seconds, Slots, Token, WorkerId};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QueueView {
     /// Name of the queue.
     pub name: String,
@@ -51,6 +52,7 @@ pub struct QueueView {
 /// A queue's own settings; null: the default applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QueueSettings {
     /// True if sends are stored on disk before they are answered; false: in memory only.
     #[serde(default)]
@@ -79,6 +81,7 @@ impl QueueSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ExclusiveView {
     /// The fencing token, a decimal number with up to 20 digits.
     pub token: Token,
@@ -90,6 +93,7 @@ pub struct ExclusiveView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ConsumerView {
     /// Position in the rota, 1 is next; null if the worker was dropped or waits.
     pub turn: Option<u64>,
@@ -118,6 +122,7 @@ pub struct ConsumerView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct Standing {
     /// The state.
     #[serde(rename = "standing")]

@@ -12,6 +12,7 @@ use crate::model::{Moment, Slots, TaskId, Token, WorkerId};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WorkerView {
     /// Id, unique within one run of the broker.
     pub id: WorkerId,
@@ -70,6 +71,7 @@ pub struct WorkerView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct HoldingView {
     /// The queue.
     pub queue: String,
@@ -81,6 +83,7 @@ pub struct HoldingView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct StandingView {
     /// The queue.
     pub queue: String,
@@ -93,6 +96,7 @@ pub struct StandingView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WorkerTaskView {
     /// Job and number of the task, as commands accept it.
     pub id: TaskId,
