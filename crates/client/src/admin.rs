@@ -5,12 +5,12 @@ use turno_proto::model::limits::{PAGE_MAX, TOPIC_PAGE_MAX};
 use turno_proto::model::{Filter, MessageId, Payload, Slots};
 
 pub use turno_proto::model::link::view::{BrokerNode, LinkState, LinkView};
-pub use turno_proto::model::ring::view::{MemberView, RingView};
+pub use turno_proto::model::ring::view::{MemberView, RingCounters, RingView};
 pub use turno_proto::model::ring::{RingState, Sid};
 pub use turno_proto::model::topic::view::{SubscriberView, TopicView};
 pub use turno_proto::model::view::{
-    BrokerView, Counters, Explanation, MessageKind, MessageState, MessageView, Reason, WorkerKind, WorkerState,
-    WorkerView,
+    BrokerView, Counters, DiskView, Explanation, HoldingView, JobsView, MemoryView, MessageKind, MessageState,
+    MessageView, Reason, StandingView, WorkerKind, WorkerState, WorkerTaskView, WorkerView,
 };
 pub use turno_proto::model::zmq::{EndpointView, ZmqPeerView};
 
@@ -19,6 +19,11 @@ use crate::{Client, Error, Event, StopMode};
 
 /// Calls about the broker; [`Client::admin`] returns it.
 ///
+/// # Cancel safety
+///
+/// If the future of a call that changes something is dropped before it ends, the change may be made or not. The others change
+/// nothing, except [`fetch_events`](Self::fetch_events).
+///
 /// ```
 /// # let broker = turno_broker::Broker::start_loopback()?;
 /// # let url = broker.url();
@@ -26,7 +31,7 @@ use crate::{Client, Error, Event, StopMode};
 /// # let client = turno_client::Client::connect(&url).await?;
 /// let stored = client.send("emails", "to: you").await?;
 /// let explanation = client.admin().explain_message(stored.id).await?;
-/// println!("{:?}", *explanation.because); // no worker consumes the queue
+/// assert_eq!(explanation.because.to_string(), "no worker consumes the queue");
 /// assert_eq!(client.admin().status().await?.ready, 1);
 /// # Ok::<(), turno_client::Error>(())
 /// # })?;

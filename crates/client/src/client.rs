@@ -161,6 +161,10 @@ impl Client {
 
     /// Closes the connection, for all clones. Calls that are still open end with
     /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    ///
+    /// # Cancel safety
+    ///
+    /// The client may go on or close if the future is dropped before it ends.
     pub async fn close(&self) {
         let (done, is_done) = oneshot::channel();
         if self.0.commands.send(Command::Close { done }).await.is_ok() {

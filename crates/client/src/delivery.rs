@@ -14,6 +14,11 @@ use crate::message::millis;
 use crate::{Error, Message};
 
 /// One message handed to this worker. The handler's result settles it; see [`Outcome`](crate::Outcome).
+///
+/// # Cancel safety
+///
+/// [`cancelled`](Self::cancelled) is cancel safe. If the future of [`piece`](Self::piece), [`progress`](Self::progress) or
+/// [`extend`](Self::extend) is dropped before it ends, nothing was sent.
 #[derive(Debug)]
 pub struct Delivery {
     /// The message's id.

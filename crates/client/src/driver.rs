@@ -76,6 +76,12 @@ pub(crate) struct Driver {
     out: Vec<u8>,
     written: usize,
     running_deliveries: Option<RunningDeliveries>,
+    /// The error of the connection that was lost last, until the core has said what is lost with it.
+    failed: Option<io::Error>,
+    /// Why each broker was left last; no more than the core knows brokers.
+    causes: HashMap<Address, Arc<io::Error>>,
+    /// Why the last connection was lost.
+    lost: Option<Arc<io::Error>>,
     /// The broker greeted last, for the worker's owner.
     greeted: Option<(Address, String)>,
     /// Callers of `close`; dropping these tells them.
@@ -113,6 +119,9 @@ impl Driver {
             out: Vec::new(),
             written: 0,
             running_deliveries,
+            failed: None,
+            causes: HashMap::new(),
+            lost: None,
             greeted: None,
             closers: Vec::new(),
             orphaned: false,
@@ -176,10 +185,7 @@ impl Driver {
                 self.connection = Connection::Up(stream);
                 self.core.handle_connected(now);
             }
-            Wake::Dialled(Err(error)) | Wake::Ready(Err(error)) => {
-                self.connection = Connection::None;
-                self.core.handle_disconnected(now, error.to_string());
-            }
+            Wake::Dialled(Err(error)) | Wake::Ready(Err(error)) => self.disconnected(now, error),
             Wake::Ready(Ok(ready)) => self.read(now, ready, inbox),
             Wake::Back(ReturnedCall::Call(returned, sink)) => {
                 if self.accept(returned.ticket, sink) {
@@ -320,16 +326,20 @@ impl Driver {
         }
         match stream.try_read(inbox) {
             Ok(0) => {
-                self.connection = Connection::None;
-                self.core.handle_disconnected(now, "the broker closed the connection");
+                let end = io::Error::new(io::ErrorKind::UnexpectedEof, "the broker closed the connection");
+                self.disconnected(now, end);
             }
             Ok(count) => self.core.handle_bytes(now, inbox.get(..count).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => {
-                self.connection = Connection::None;
-                self.core.handle_disconnected(now, error.to_string());
-            }
+            Err(error) => self.disconnected(now, error),
         }
+    }
+
+    fn disconnected(&mut self, now: Mono, error: io::Error) {
+        self.connection = Connection::None;
+        let reason = error.to_string();
+        self.failed = Some(error);
+        self.core.handle_disconnected(now, reason);
     }
 
     /// Hands out events and writes until neither has more to do.
@@ -371,8 +381,7 @@ impl Driver {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.take_next_event(),
             Err(error) => {
-                self.connection = Connection::None;
-                self.core.handle_disconnected(now, error.to_string());
+                self.disconnected(now, error);
                 true
             }
         }

@@ -19,7 +19,9 @@ const UNEXPECTED_BYTES_MAX: usize = 2_048;
 /// Why a call, a connection or a worker ended without the wanted result.
 ///
 /// [`kind`](Self::kind) is for `match`, [`code`](Self::code) is the stable code that the protocol and the command line
-/// use, the text is one line for people, and [`source`](StdError::source) is the underlying error, if there is one.
+/// use, the text is one line for people, and [`source`](StdError::source) is the underlying error, if there is one. Of
+/// [`CannotConnect`](ErrorKind::CannotConnect), [`ConnectionLost`](ErrorKind::ConnectionLost) and [`Io`](ErrorKind::Io) it is an
+/// [`io::Error`].
 ///
 /// ```
 /// use turno_client::{Code, Error, ErrorKind};
@@ -69,26 +71,53 @@ pub enum ErrorKind {
     Refused,
     /// An argument is invalid: a queue name, a topic, an address, a header. Nothing was sent.
     InvalidInput,
-    /// This machine failed: no thread or no runtime could be started.
+    /// This machine failed: a file could not be read, or no thread could be started.
     Io,
 }
 
-/// One broker that could not be connected to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One broker that could not be connected to. Its [`source`](StdError::source) is the [`io::Error`].
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectAttempt {
     /// The broker that was tried.
     pub address: Address,
     /// Why it could not be connected to.
     pub reason: String,
+    source: Option<Arc<io::Error>>,
 }
 
 impl ConnectAttempt {
     /// An attempt at that broker, which failed for that reason.
     pub fn new(address: Address, reason: impl Into<String>) -> Self {
-        Self { address, reason: reason.into() }
+        Self { address, reason: reason.into(), source: None }
+    }
+
+    pub(crate) fn with_source(mut self, source: Option<Arc<io::Error>>) -> Self {
+        self.source = source;
+        self
     }
 }
+
+impl fmt::Display for ConnectAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.address, self.reason)
+    }
+}
+
+impl StdError for ConnectAttempt {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Two attempts are equal if address and reason are.
+impl PartialEq for ConnectAttempt {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.address, &self.reason) == (&other.address, &other.reason)
+    }
+}
+
+impl Eq for ConnectAttempt {}
 
 impl Error {
     /// The kind, to match on.
@@ -130,7 +159,17 @@ impl Error {
     pub fn cannot_connect(attempts: impl IntoIterator<Item = ConnectAttempt>) -> Self {
         let mut error = Self::new(ErrorKind::CannotConnect, Code::CannotConnect);
         error.0.attempts = attempts.into_iter().collect();
+        let last = error.0.attempts.last().and_then(|attempt| attempt.source.clone());
+        error.0.source = last.map(|source| source as _);
         error
+    }
+
+    /// The reason why the connection was lost, if that is the error.
+    pub(crate) fn lost_by(mut self, cause: Option<&Arc<io::Error>>) -> Self {
+        if self.kind() == ErrorKind::ConnectionLost {
+            self.0.source = cause.map(|cause| Arc::clone(cause) as _);
+        }
+        self
     }
 
     pub(crate) fn closed() -> Self {
@@ -148,6 +187,11 @@ impl Error {
 
     pub(crate) fn no_queue() -> Self {
         Self::new(ErrorKind::InvalidInput, Code::BadUsage).with_detail("a worker needs at least one queue".to_owned())
+    }
+
+    #[cfg(any(test, feature = "blocking"))]
+    pub(crate) fn no_thread(source: io::Error) -> Self {
+        Self::from(source).with_detail("cannot start the client's thread".to_owned())
     }
 
     /// The broker answered a call with something else than the answer to it.
@@ -181,12 +225,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, code, detail, attempts, source } = &*self.0;
         match (kind, source) {
-            (ErrorKind::InvalidInput, Some(source)) => write!(f, "{source}"),
-            (ErrorKind::InvalidInput, None) => f.write_str(detail),
-            (ErrorKind::Io, Some(source)) => write!(f, "cannot start the client's thread: {source}"),
+            (ErrorKind::InvalidInput | ErrorKind::Io, Some(source)) if detail.is_empty() => write!(f, "{source}"),
+            (ErrorKind::Io, Some(source)) => write!(f, "{detail}: {source}"),
+            (ErrorKind::InvalidInput, _) => f.write_str(detail),
             (ErrorKind::CannotConnect, _) => {
-                let lines: Vec<String> =
-                    attempts.iter().map(|attempt| format!("{}: {}", attempt.address, attempt.reason)).collect();
+                let lines: Vec<String> = attempts.iter().map(ToString::to_string).collect();
                 write!(f, "cannot connect to a broker: {}", lines.join("; "))
             }
             (ErrorKind::ConnectionLost, _) => {
@@ -282,7 +325,6 @@ impl From<AddressError> for Error {
     }
 }
 
-/// The client's thread or runtime could not be started.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Self::new(ErrorKind::Io, Code::Io).with_source(error)
@@ -322,11 +364,12 @@ mod tests {
                 "the address of at least one broker is needed",
             ),
             (
-                Error::from(io::Error::other("no memory")),
+                Error::no_thread(io::Error::other("no memory")),
                 ErrorKind::Io,
                 Code::Io,
                 "cannot start the client's thread: no memory",
             ),
+            (Error::from(io::Error::other("no such file")), ErrorKind::Io, Code::Io, "no such file"),
         ];
         for (error, kind, code, text) in table {
             assert_eq!((error.kind(), error.code(), error.to_string().as_str()), (kind, code, text));

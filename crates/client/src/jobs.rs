@@ -1,23 +1,33 @@
 //! Jobs: commands that job workers run as numbered tasks. [`Client::jobs`] is the way in.
 
+use std::io::Cursor;
 use std::ops::RangeInclusive;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncSeek};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_MAX, PIECE_BYTES_MAX};
 
-pub use turno_proto::model::archive::{FileView, OutputPiece, OutputStream};
+pub use turno_proto::model::archive::{FileView, OutputPiece, OutputStream, UploadId};
 pub use turno_proto::model::job::{
-    AfterWhen, Array, AttemptView, JobId, JobReason, JobSpec, JobState, JobView, TaskCounts, TaskReason, TaskState,
-    TaskView,
+    After, AfterWhen, Array, ArrayError, AttemptView, CommandView, GivenFileView, JobId, JobReason, JobSpec, JobState,
+    JobView, Numbers, TaskCounts, TaskNumbers, TaskReason, TaskState, TaskView,
 };
+pub use turno_proto::model::{TaskId, TaskIdError};
 
+use crate::archive::Archive;
+use crate::follow::follow;
 use crate::pages::{Pages, answer};
 use crate::{Client, Error};
 
 pub use crate::submit::SubmitBuilder;
 
 /// Calls about jobs; [`Client::jobs`] returns it.
+///
+/// # Cancel safety
+///
+/// If the future of a call that changes something is dropped before it ends, the change may be made or not. The others change
+/// nothing. A call in several round trips says so.
 ///
 /// ```
 /// # let broker = turno_broker::Broker::start_loopback()?;
@@ -64,7 +74,8 @@ impl Jobs {
         SubmitBuilder::new(self.client.clone(), command.into_iter().map(Into::into).collect())
     }
 
-    /// Submits a job that is described by a spec.
+    /// Submits a job that is described by a [spec](SubmitBuilder::spec), for example by that of an
+    /// [earlier job](JobView::spec) without items.
     pub async fn submit_spec(&self, spec: JobSpec) -> Result<JobView, Error> {
         self.job(AdminCall::JobSubmit { spec: Box::new(spec) }).await
     }
@@ -115,11 +126,21 @@ impl Jobs {
     }
 
     /// Lets all failed tasks of a job run again, and gives their number.
+    ///
+    /// # Cancel safety
+    ///
+    /// Large jobs take several round trips. If the future is dropped before it ends, some of the tasks may run again and
+    /// others not; calling it again is safe.
     pub async fn retry(&self, job: JobId) -> Result<u32, Error> {
         self.retry_ranges(job, None).await
     }
 
     /// Lets these tasks of a job run again, however they ended, and gives the number of those that had ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Large jobs take several round trips. If the future is dropped before it ends, some of the tasks may run again and
+    /// others not; calling it again is safe.
     pub async fn retry_tasks(
         &self,
         job: JobId,
@@ -173,6 +194,24 @@ impl Jobs {
         self.output_of(job, Some(ranges(tasks)))
     }
 
+    /// The output of all tasks as it comes: first the output so far, then each piece as it arrives. The stream ends with the
+    /// job, and outlives a lost connection.
+    ///
+    /// The pieces of one attempt come in order and once. If a piece begins behind the end of the one before it, the bytes in
+    /// between were left out: brokers keep the beginning and the end of long output.
+    pub fn follow_output(&self, job: JobId) -> Pages<OutputPiece> {
+        follow(self.client.clone(), job, None)
+    }
+
+    /// The output of these tasks as it comes, until the job ends; see [`follow_output`](Self::follow_output).
+    pub fn follow_task_output(
+        &self,
+        job: JobId,
+        tasks: impl IntoIterator<Item = RangeInclusive<u32>>,
+    ) -> Pages<OutputPiece> {
+        follow(self.client.clone(), job, Some(ranges(tasks)))
+    }
+
     /// The files that tasks of a job brought back, by task and name.
     pub fn files(&self, job: JobId) -> Pages<FileView> {
         let client = self.client.clone();
@@ -180,23 +219,68 @@ impl Jobs {
             let client = client.clone();
             async move {
                 let call = AdminCall::JobFiles { job, after, limit: PAGE_MAX };
-                answer!(client, call, AdminAnswer::Files { files, next, .. } => (files, next))
+                answer!(Archive(&client), call, AdminAnswer::Files { files, next, .. } => (files, next))
             }
         })
     }
 
-    /// The content of a file that a task brought back.
+    /// The content of a file that a task brought back, in several round trips.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it changes nothing at the broker.
     pub async fn file(&self, job: JobId, task: u32, name: impl Into<String>) -> Result<Bytes, Error> {
         let name = name.into();
-        let mut content = BytesMut::new();
-        loop {
-            let call = AdminCall::JobFile { job, task, name: name.clone(), at: content.len() as u64 };
-            let (bytes, size) = answer!(self.client, call, AdminAnswer::Piece { bytes, size } => (bytes, size))?;
-            content.extend_from_slice(&bytes);
-            if bytes.is_empty() || content.len() as u64 >= size {
-                return Ok(content.freeze());
-            }
-        }
+        Archive(&self.client).read(|at| AdminCall::JobFile { job, task, name: name.clone(), at }).await
+    }
+
+    /// Stores a file for tasks and gives its id, which a submission passes on as a [file](SubmitBuilder::file) or as
+    /// [standard input](SubmitBuilder::stdin). Content that the broker has already is not sent.
+    ///
+    /// The broker keeps it for an hour, and as long as it knows a job that names it.
+    ///
+    /// ```
+    /// # let broker = turno_broker::Broker::start_loopback()?;
+    /// # let url = broker.url();
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let client = turno_client::Client::connect(&url).await?;
+    /// let jobs = client.jobs();
+    /// let scene = jobs.upload("a cube and a lamp").await?;
+    /// let job = jobs.submit(["render", "scene.txt"]).file("scene.txt", scene).collect("*.png").await?;
+    /// assert_eq!(jobs.upload_content(scene).await?, "a cube and a lamp");
+    /// # Ok::<(), turno_client::Error>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// It takes several round trips. If the future is dropped before it ends, the broker may have all of the file, or a part
+    /// that it forgets; uploading it again is safe.
+    pub async fn upload(&self, content: impl Into<Bytes>) -> Result<UploadId, Error> {
+        Archive(&self.client).put(Cursor::new(content.into())).await
+    }
+
+    /// The same for content that does not fit into memory, such as a file. It is read twice from its beginning: for its id, and
+    /// to send it. If it changes meanwhile, the call ends with the code `wrong_hash`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of [`upload`](Self::upload). The position of the reader is undefined afterwards.
+    pub async fn upload_from<R>(&self, content: R) -> Result<UploadId, Error>
+    where
+        R: AsyncRead + AsyncSeek + Unpin,
+    {
+        Archive(&self.client).put(content).await
+    }
+
+    /// The content of an upload, in several round trips.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it changes nothing at the broker.
+    pub async fn upload_content(&self, upload: UploadId) -> Result<Bytes, Error> {
+        Archive(&self.client).read(|at| AdminCall::UploadGet { upload, at }).await
     }
 
     async fn job(&self, call: AdminCall) -> Result<JobView, Error> {
@@ -242,7 +326,7 @@ impl Jobs {
                 let limit = u32::try_from(PIECE_BYTES_MAX).unwrap_or(u32::MAX);
                 let from = from.unwrap_or_default();
                 let call = AdminCall::JobOutput { job, tasks, from, after: None, follow: false, limit };
-                answer!(client, call, AdminAnswer::Output { pieces, next, end, .. } => (pieces, (!end).then_some(next)))
+                answer!(Archive(&client), call, AdminAnswer::Output { pieces, next, end, .. } => (pieces, (!end).then_some(next)))
             }
         })
     }

@@ -4,6 +4,7 @@
 
 mod address;
 pub mod admin;
+mod archive;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod broadcast;
@@ -20,6 +21,7 @@ mod delivery;
 mod draft;
 mod driver;
 mod error;
+mod follow;
 pub mod jobs;
 mod message;
 mod options;
@@ -38,9 +40,10 @@ mod worker;
 
 pub use turno_proto::headers::{Headers, HeadersError};
 pub use turno_proto::model::parts::PartsError;
+pub use turno_proto::model::view::Because;
 pub use turno_proto::model::{
-    BroadcastConsumer, BroadcastEnd, ClosingReason, Code, DedupIdError, Durability, Filter, MessageId, NameError,
-    QueueName, Slots, Topic, TopicError, WorkerId,
+    BroadcastConsumer, BroadcastEnd, ClosingReason, Code, CodeText, DedupIdError, Durability, Filter, IdError, MessageId,
+    Moment, MomentError, NameError, QueueName, Seconds, Slots, Token, Topic, TopicError, WorkerId,
 };
 #[cfg(feature = "unstable-core")]
 #[doc(hidden)]

@@ -54,6 +54,23 @@ impl<T: Send + 'static> Pages<T> {
         C: Send + 'static,
         F: Future<Output = Result<(Vec<T>, Option<C>), Error>> + Send + 'static,
     {
+        Self::until_end(move |at| {
+            let page = fetch(at);
+            async move {
+                let (items, next) = page.await?;
+                // A page without items is the last, whatever the broker says: nobody asks for ever.
+                let next = next.filter(|_| !items.is_empty());
+                Ok((items, next))
+            }
+        })
+    }
+
+    /// The same, where a page without items is not the end.
+    pub(crate) fn until_end<C, F>(fetch: impl Fn(Option<C>) -> F + Send + Sync + 'static) -> Self
+    where
+        C: Send + 'static,
+        F: Future<Output = Result<(Vec<T>, Option<C>), Error>> + Send + 'static,
+    {
         Self { items: VecDeque::new(), fetching: None, next: Some(from(Arc::new(fetch), None)) }
     }
 
@@ -63,6 +80,10 @@ impl<T: Send + 'static> Pages<T> {
     }
 
     /// All items that are left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the items that were fetched; it changes nothing at the broker.
     pub async fn collect(mut self) -> Result<Vec<T>, Error> {
         let mut all = Vec::new();
         while let Some(item) = self.next().await {
@@ -102,8 +123,7 @@ where
     Box::new(move || {
         Box::pin(async move {
             let (items, next) = fetch(at).await?;
-            // A page without items is the last, whatever the broker says: nobody asks for ever.
-            let next = next.filter(|_| !items.is_empty()).map(|at| from(fetch, Some(at)));
+            let next = next.map(|at| from(fetch, Some(at)));
             Ok(Page { items: items.into(), next })
         })
     })

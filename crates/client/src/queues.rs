@@ -1,11 +1,15 @@
 //! Queues: their state, their settings, their dead letters. [`Client::queues`] is the way in.
 
+use std::pin::Pin;
+
 use bytes::BytesMut;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::limits::{PAGE_MAX, PORTION_MAX};
-use turno_proto::model::{Code, MessageId, Payload};
+use turno_proto::model::{Code, Durability, MessageId, Payload};
 
-pub use turno_proto::model::view::{ConsumerView, DeadView, MessageView, QueueSettings, QueueView};
+pub use turno_proto::model::view::{
+    ConsumerView, DeadView, ExclusiveView, MessageView, QueueSettings, QueueView, Standing, StandingState,
+};
 
 use crate::pages::{Pages, answer};
 use crate::{Client, Error, Message};
@@ -14,6 +18,11 @@ use crate::{Client, Error, Message};
 const IDS_PER_CALL: usize = 1_000;
 
 /// Calls about queues; [`Client::queues`] returns it.
+///
+/// # Cancel safety
+///
+/// If the future of a call that changes something is dropped before it ends, the change may be made or not. The others change
+/// nothing. A call in several round trips says so.
 #[derive(Clone, Debug)]
 pub struct Queues {
     client: Client,
@@ -37,6 +46,52 @@ pub struct DeadLetter {
     pub view: DeadView,
     /// The message. If its headers cannot be read, the body is all its bytes.
     pub message: Message,
+}
+
+/// Settings of a queue that are not made yet: [`Queues::configure`] returns it, awaiting it makes them.
+#[derive(Clone, Debug)]
+#[must_use = "the settings are made when it is awaited"]
+pub struct ConfigureBuilder {
+    client: Client,
+    queue: String,
+    settings: QueueSettings,
+}
+
+impl ConfigureBuilder {
+    /// These settings, for example those of another queue. Later calls change them.
+    pub const fn settings(mut self, settings: QueueSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Where sends are stored before they are answered: on disk or in memory.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.settings.durable = Some(durability == Durability::Disk);
+        self
+    }
+
+    /// The number of consecutive expired deliveries after which a worker is dropped; 0: never.
+    pub const fn drop_after(mut self, deliveries: u16) -> Self {
+        self.settings.drop_after = Some(deliveries);
+        self
+    }
+
+    /// Messages in a row that a worker of several queues receives from this one.
+    pub const fn weight(mut self, messages: u8) -> Self {
+        self.settings.weight = Some(messages);
+        self
+    }
+}
+
+impl IntoFuture for ConfigureBuilder {
+    type Output = Result<QueueView, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { client, queue, settings } = self;
+        let call = AdminCall::QueueSet { queue, settings: Some(settings) };
+        Box::pin(async move { answer!(client, call, AdminAnswer::Queue { queue } => *queue) })
+    }
 }
 
 impl Queues {
@@ -67,10 +122,23 @@ impl Queues {
         answer!(self.client, call, AdminAnswer::Consumers { consumers, more } => Consumers { consumers, more })
     }
 
-    /// Gives a queue settings of its own; those that are `None` are the broker's.
-    pub async fn configure(&self, queue: impl Into<String>, settings: QueueSettings) -> Result<QueueView, Error> {
-        let call = AdminCall::QueueSet { queue: queue.into(), settings: Some(settings) };
-        answer!(self.client, call, AdminAnswer::Queue { queue } => *queue)
+    /// Gives a queue settings of its own, in place of those that it had. Settings that are not named are the broker's.
+    /// Awaiting it makes the change and gives the queue after it.
+    ///
+    /// ```
+    /// # let broker = turno_broker::Broker::start_loopback()?;
+    /// # let url = broker.url();
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let client = turno_client::Client::connect(&url).await?;
+    /// let queue = client.queues().configure("emails").weight(3).drop_after(5).await?;
+    /// assert_eq!((queue.weight, queue.drop_after), (3, 5));
+    /// # Ok::<(), turno_client::Error>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn configure(&self, queue: impl Into<String>) -> ConfigureBuilder {
+        let (client, queue) = (self.client.clone(), queue.into());
+        ConfigureBuilder { client, queue, settings: QueueSettings::default() }
     }
 
     /// Takes a queue's own settings away: all of them are the broker's again.
@@ -80,6 +148,11 @@ impl Queues {
     }
 
     /// Removes the messages that wait in a queue now, and gives their number. Messages at workers stay.
+    ///
+    /// # Cancel safety
+    ///
+    /// Many messages take several round trips. If the future is dropped before it ends, it may be done for some of them and
+    /// not for others.
     pub async fn purge(&self, queue: impl Into<String>) -> Result<u64, Error> {
         let queue = queue.into();
         let waiting = self.get(&queue).await?.ready;
@@ -98,7 +171,11 @@ impl Queues {
         })
     }
 
-    /// One dead letter with its message.
+    /// One dead letter with its message, in several round trips if that is long.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it changes nothing at the broker.
     pub async fn dead_letter(&self, queue: impl Into<String>, id: MessageId) -> Result<DeadLetter, Error> {
         let (queue, id) = (queue.into(), id.to_string());
         let mut bytes = BytesMut::new();
@@ -116,6 +193,11 @@ impl Queues {
     }
 
     /// Puts dead letters back into their queue as if they had never been tried, and gives their number.
+    ///
+    /// # Cancel safety
+    ///
+    /// Many messages take several round trips. If the future is dropped before it ends, it may be done for some of them and
+    /// not for others.
     pub async fn retry_dead(
         &self,
         queue: impl Into<String>,
@@ -126,6 +208,11 @@ impl Queues {
     }
 
     /// Puts all dead letters that there are now back into their queue, and gives their number.
+    ///
+    /// # Cancel safety
+    ///
+    /// Many messages take several round trips. If the future is dropped before it ends, it may be done for some of them and
+    /// not for others.
     pub async fn retry_all_dead(&self, queue: impl Into<String>) -> Result<u64, Error> {
         let queue = queue.into();
         let dead = self.get(&queue).await?.dead;
@@ -134,6 +221,11 @@ impl Queues {
     }
 
     /// Removes dead letters, and gives their number.
+    ///
+    /// # Cancel safety
+    ///
+    /// Many messages take several round trips. If the future is dropped before it ends, it may be done for some of them and
+    /// not for others.
     pub async fn purge_dead(
         &self,
         queue: impl Into<String>,
@@ -144,6 +236,11 @@ impl Queues {
     }
 
     /// Removes all dead letters that there are now, and gives their number.
+    ///
+    /// # Cancel safety
+    ///
+    /// Many messages take several round trips. If the future is dropped before it ends, it may be done for some of them and
+    /// not for others.
     pub async fn purge_all_dead(&self, queue: impl Into<String>) -> Result<u64, Error> {
         let queue = queue.into();
         let dead = self.get(&queue).await?.dead;

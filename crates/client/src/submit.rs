@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use turno_proto::model::Code;
-use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, JobView, Numbers, Work};
+use turno_proto::model::archive::UploadId;
+use turno_proto::model::job::{After, AfterWhen, Array, JobId, JobSpec, JobView, Numbers, Work, WorkFile};
 use turno_proto::{items, submission, work};
 
 use crate::message::millis;
@@ -141,12 +142,44 @@ impl SubmitBuilder {
         self
     }
 
+    /// Puts an [uploaded](crate::jobs::Jobs::upload) file into the directory of each task, under this path. Such a task runs in
+    /// a directory of its own.
+    pub fn file(self, path: impl Into<String>, upload: UploadId) -> Self {
+        self.with_file(WorkFile { name: path.into(), upload, executable: false })
+    }
+
+    /// The same with a file that can be executed.
+    pub fn executable(self, path: impl Into<String>, upload: UploadId) -> Self {
+        self.with_file(WorkFile { name: path.into(), upload, executable: true })
+    }
+
+    /// The [uploaded](crate::jobs::Jobs::upload) content that each task reads from its standard input.
+    pub fn stdin(mut self, upload: UploadId) -> Self {
+        self.work.stdin = Some(upload);
+        self
+    }
+
+    /// A pattern such as `*.png`: files of a task's directory that match are brought back when it has finished;
+    /// [`Jobs::files`](crate::jobs::Jobs::files) lists them.
+    pub fn collect(mut self, pattern: impl Into<String>) -> Self {
+        self.work.collect.push(pattern.into());
+        self
+    }
+
     /// The job as a spec, checked by the rules of a submission.
     pub fn spec(self) -> Result<JobSpec, Error> {
         let mut spec = self.spec?;
+        spec.uploads = self.work.files.iter().map(|file| file.upload).chain(self.work.stdin).collect();
+        spec.uploads.sort_unstable();
+        spec.uploads.dedup();
         spec.work = work::encode(&self.work).map_err(invalid)?;
         submission::check(&spec).map_err(invalid)?;
         Ok(spec)
+    }
+
+    fn with_file(mut self, file: WorkFile) -> Self {
+        self.work.files.push(file);
+        self
     }
 
     fn with(mut self, change: impl FnOnce(&mut JobSpec)) -> Self {

@@ -257,6 +257,10 @@ impl WorkerHandle {
     }
 
     /// Changes the number of slots, also for later connections.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it ends, the number may be changed or not.
     pub async fn resize(&self, slots: impl Into<Slots>) -> Result<(), Error> {
         let ticket = Ticket(self.tickets.fetch_add(1, Ordering::Relaxed));
         let (answer, receiver) = oneshot::channel();

@@ -2,6 +2,7 @@
 
 mod double;
 
+use std::io::ErrorKind as IoErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,11 @@ use double::{Double, until};
 async fn echo(broker: &Double, queue: &str) -> WorkerHandle {
     let worker = Worker::new(broker.options()).queue(queue).slots(Slots::Unlimited);
     worker.start(|delivery| async move { delivery.body }).await.expect("started")
+}
+
+/// The error of the system behind an error.
+fn io_error(error: &dyn std::error::Error) -> &std::io::Error {
+    error.source().and_then(|source| source.downcast_ref()).expect("an error of the system is the source")
 }
 
 #[tokio::test]
@@ -160,6 +166,8 @@ async fn without_a_broker_there_is_an_error() {
     let error = Client::connect(options).await.expect_err("it cannot connect");
     assert_eq!((error.kind(), error.attempts().len()), (ErrorKind::CannotConnect, 2));
     assert_eq!(error.attempts()[1].reason, "no answer within 50 ms");
+    assert_eq!(io_error(&error.attempts()[0]).kind(), IoErrorKind::ConnectionRefused);
+    assert_eq!(io_error(&error).to_string(), "no answer within 50 ms", "the last of them");
 }
 
 /// Proves S2.2 and I15: the next broker at once; what was flagged is made again, what was not fails.
@@ -172,8 +180,10 @@ async fn a_lost_broker_is_replaced_by_the_next() {
     let twice = tokio::spawn(client.request("q", "x").idempotent().into_future());
     first.wait_for(Kind::Request, 2).await;
     first.drop_all(false);
-    let lost = once.await.expect("no panic").map_err(|error| error.kind());
-    assert_eq!(lost, Err(ErrorKind::ConnectionLost));
+    let lost = once.await.expect("no panic").expect_err("the connection is lost");
+    assert_eq!(lost.kind(), ErrorKind::ConnectionLost);
+    let cause = io_error(&lost).kind();
+    assert!(matches!(cause, IoErrorKind::UnexpectedEof | IoErrorKind::ConnectionReset), "{cause:?}");
     assert_eq!(twice.await.expect("no panic"), Ok(Message::new("x")));
     assert_eq!(client.request("q", "y").await, Ok(Message::new("y")));
 }

@@ -8,8 +8,9 @@ use futures_core::Stream;
 use turno_broker::Broker;
 use turno_client::admin::{Reason, WorkerState};
 use turno_client::jobs::{AfterWhen, JobId, JobState, TaskState};
-use turno_client::queues::QueueSettings;
-use turno_client::{Client, Code, Error, ErrorKind, Filter, MessageId, Outcome, StopMode, Worker, WorkerEnd};
+use turno_client::{
+    Client, Code, Durability, Error, ErrorKind, Filter, MessageId, Outcome, StopMode, Worker, WorkerEnd,
+};
 
 /// Longest wait for a condition: far beyond what a loaded machine needs, so that hitting it is a failure.
 const LONG: Duration = Duration::from_secs(120);
@@ -36,8 +37,12 @@ async fn queues_are_listed_configured_and_purged() {
     let all = queues.list().collect().await.expect("listed");
     assert_eq!(all.iter().map(|queue| (queue.name.as_str(), queue.ready)).collect::<Vec<_>>(), [("a", 3), ("b", 3)]);
 
-    let settings = QueueSettings { weight: Some(7), ..QueueSettings::default() };
-    assert_eq!(queues.configure("a", settings).await.expect("set").weight, 7);
+    let set = queues.configure("a").weight(7).drop_after(9).await.expect("set");
+    assert_eq!((set.weight, set.drop_after, set.durable), (7, 9, false));
+    let again = queues.configure("b").settings(set.settings.expect("its own")).durability(Durability::Memory).weight(8);
+    let expected = (8, 9, Some(false));
+    let settings = again.await.expect("set").settings.expect("its own");
+    assert_eq!((settings.weight, settings.drop_after, settings.durable), (Some(8), Some(9), expected.2));
     assert_ne!(queues.reset("a").await.expect("reset").weight, 7);
     assert_eq!(queues.purge("a").await, Ok(3));
     assert_eq!(queues.get("b").await.expect("there").ready, 3);
@@ -118,6 +123,37 @@ async fn jobs_are_submitted_held_cancelled_retried_and_removed() {
     assert_eq!(jobs.retry(JobId(99)).await.expect_err("never there").code(), Code::NotFound);
 }
 
+/// Files for tasks are stored once, in pieces, and named by the job.
+#[tokio::test]
+async fn uploads_are_stored_read_and_named() {
+    let broker = Broker::start_loopback().expect("a broker");
+    let client = client(&broker).await;
+    let jobs = client.jobs();
+    let long: Vec<u8> = (0..700_000_u32).map(|at| at.to_le_bytes()[1]).collect();
+    let mut ids = Vec::new();
+    for content in [long.as_slice(), b"", b"short"] {
+        let upload = jobs.upload(content.to_vec()).await.expect("stored");
+        assert_eq!(jobs.upload(content.to_vec()).await, Ok(upload), "the same again");
+        assert_eq!(jobs.upload_from(std::io::Cursor::new(content)).await, Ok(upload));
+        assert_eq!(jobs.upload_content(upload).await.expect("there"), content);
+        ids.push(upload);
+    }
+    let submit = jobs.submit(["sh", "-c", "./run < data"]).file("data", ids[0]).executable("run", ids[2]).stdin(ids[0]);
+    let job = submit.collect("*.png").await.expect("taken");
+    let spec = jobs.get(job.id).await.expect("there").spec.expect("its spec");
+    assert_eq!(spec.uploads.len(), 2, "each is named once");
+    let command = spec.command().expect("readable");
+    assert_eq!((command.collect, command.stdin), (vec!["*.png".to_owned()], Some(ids[0].to_string())));
+    let files: Vec<_> = command.files.iter().map(|file| (file.name.as_str(), file.executable)).collect();
+    assert_eq!(files, [("data", false), ("run", true)]);
+
+    let follower = jobs.follow_output(job.id);
+    jobs.cancel(job.id).await.expect("cancelled");
+    assert_eq!(follower.collect().await, Ok(Vec::new()), "it ends with the job");
+    let none = jobs.follow_task_output(JobId(99), [1..=1]).collect().await;
+    assert_eq!(none.expect_err("never there").code(), Code::NotFound);
+}
+
 /// What cannot be a job is refused before anything is sent.
 #[tokio::test]
 async fn a_job_is_checked_here() {
@@ -140,6 +176,8 @@ async fn a_job_is_checked_here() {
     let spec = submit().items(["x", "y"]).time_limit(Duration::from_secs(1)).backoff(Duration::from_secs(2)).spec();
     let spec = spec.expect("a job");
     assert_eq!((spec.array.count, spec.time_limit_ms, spec.backoff_ms), (2, Some(1_000), 2_000));
+    assert_eq!((spec.item_count(), spec.item(1), spec.item(2)), (2, Some(vec!["y"]), None));
+    assert_eq!(spec.command().expect("readable").argv, ["echo", "{}"]);
 }
 
 #[tokio::test]
@@ -150,6 +188,7 @@ async fn the_broker_and_its_workers_are_looked_at_and_changed() {
     let stored = client.send("q", "x").await.expect("stored");
     let why = admin.explain_message(stored.id).await.expect("explained");
     assert!(matches!(*why.because, Reason::NoWorker), "{why:?}");
+    assert_eq!(why.because.to_string(), "no worker consumes the queue");
     admin.cancel_message(stored.id).await.expect("cancelled");
     assert_eq!(admin.explain_message(stored.id).await.expect_err("gone").code(), Code::NotFound);
 

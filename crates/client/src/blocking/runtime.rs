@@ -22,8 +22,8 @@ impl Runtime {
     /// With at most so many threads for blocking functions.
     pub(super) fn start(blocking_threads: usize) -> Result<Self, Error> {
         let mut builder = Builder::new_current_thread();
-        let runtime =
-            builder.enable_all().max_blocking_threads(blocking_threads).thread_name("turno-client").build()?;
+        builder.enable_all().max_blocking_threads(blocking_threads).thread_name("turno-client");
+        let runtime = builder.build().map_err(Error::no_thread)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new().name("turno-client".to_owned()).spawn(move || {
@@ -31,7 +31,8 @@ impl Runtime {
             let _ = runtime.block_on(stopped);
             // A handler that does not stop must not hold up its program.
             runtime.shutdown_background();
-        })?;
+        });
+        let thread = thread.map_err(Error::no_thread)?;
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
     }
 

@@ -25,6 +25,7 @@ mod inbound;
 mod link;
 mod listening;
 mod outbound;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod worker_side;
@@ -45,6 +46,7 @@ pub use self::calls::CALLS_MAX;
 pub(crate) use self::claim::taken;
 pub use self::draining::Returned;
 pub use self::event::{Ask, Claim, CoreEvent, Handed, Held, Registration, Settings, Settlement, Ticket};
+pub use self::seen::Seen;
 
 /// The pause after a whole fruitless round of brokers (S2.2). A connection counts as good after as long.
 const REST_MS: u64 = 1_000;

@@ -1,18 +1,18 @@
-//! The printed position in the output of each task, so that nothing is printed twice and gaps are noticed.
+//! How much of each task's output was given out: repeated bytes are dropped, missing ones are counted.
 
 use std::collections::BTreeMap;
 
 use bytes::Buf as _;
 use turno_proto::model::archive::OutputPiece;
 
-/// The attempt of each task that was told of, and how much of it.
+/// The latest attempt of each task, and how much of its output was given out.
 #[derive(Debug, Default)]
-pub(super) struct Seen(BTreeMap<u32, (u32, u64)>);
+pub struct Seen(BTreeMap<u32, (u32, u64)>);
 
 impl Seen {
-    /// The part of a piece that was not printed, and how many bytes before it are missing. Nothing of an earlier attempt than
-    /// a printed one is new.
-    pub(super) fn new_part(&mut self, mut piece: OutputPiece) -> Option<(OutputPiece, u64)> {
+    /// The part of a piece that was not given out, and how many bytes before it are missing. Nothing of an attempt before the
+    /// latest is new.
+    pub fn new_part(&mut self, mut piece: OutputPiece) -> Option<(OutputPiece, u64)> {
         let (attempt, told) = self.0.entry(piece.task).or_insert((piece.attempt, 0));
         if piece.attempt > *attempt {
             (*attempt, *told) = (piece.attempt, 0);
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(told(1, 1, 200, "old"), None);
     }
 
-    /// Lost bytes count as printed, and are no gap before the next piece.
+    /// Lost bytes count as given out, and are no gap before the next piece.
     #[test]
     fn what_is_lost_is_told_once() {
         let mut seen = Seen::default();

@@ -1,5 +1,6 @@
 //! Effects of the core's events: answers to callers, deliveries for handlers, another connection.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +16,18 @@ use crate::{Address, Answer, ConnectAttempt, Error, Message, Stored, WorkerEvent
 
 impl Driver {
     pub(super) fn handle_event(&mut self, event: CoreEvent) {
+        self.note_cause(&event);
         match event {
             CoreEvent::Connect { address } => self.connection = Connection::Dialling(Box::pin(Stream::dial(address))),
             CoreEvent::Disconnect { flush } => self.disconnect(flush),
             CoreEvent::Opened { address, config } => self.handle_opened(address, *config),
             CoreEvent::GaveUp { tried } => {
-                let attempts = tried.into_iter().map(|(address, reason)| ConnectAttempt::new(address, reason));
-                self.never_began(Error::cannot_connect(attempts));
+                let attempts = tried.into_iter().map(|(address, reason)| {
+                    let cause = self.causes.get(&address).cloned();
+                    ConnectAttempt::new(address, reason).with_source(cause)
+                });
+                let error = Error::cannot_connect(attempts);
+                self.never_began(error);
             }
             CoreEvent::Reply { ticket, more, payload } => self.handle_reply(ticket, more, &payload),
             CoreEvent::Progress { ticket, payload } => {
@@ -69,11 +75,21 @@ impl Driver {
             CoreEvent::ListeningAgain => self.tell_subscriptions(&Received::Reconnected),
             CoreEvent::Failed { ticket, code, payload } => {
                 if let Some(sink) = self.sinks.remove(&ticket) {
-                    sink.fail(Error::from_end(code, &payload));
+                    sink.fail(Error::from_end(code, &payload).lost_by(self.lost.as_ref()));
                 }
             }
             other => self.handle_worker_event(other),
         }
+    }
+
+    /// Keeps the error for which a broker was left: the socket's, or else the reason of the core, such as a silent broker.
+    fn note_cause(&mut self, event: &CoreEvent) {
+        let (CoreEvent::Lost { address, reason } | CoreEvent::Unreachable { address, reason }) = event else { return };
+        let cause = Arc::new(self.failed.take().unwrap_or_else(|| io::Error::other(reason.as_str())));
+        if let CoreEvent::Lost { .. } = event {
+            self.lost = Some(Arc::clone(&cause));
+        }
+        self.causes.insert(address.clone(), cause);
     }
 
     fn handle_worker_event(&mut self, event: CoreEvent) {

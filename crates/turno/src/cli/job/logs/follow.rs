@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use turno_client::core::Seen;
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::{OutputPiece, OutputPlace};
 use turno_proto::model::job::{JobId, TaskState};
 use turno_proto::model::limits::{PIECE_BYTES_MAX, TASK_RANGES_MAX};
 
 use super::print::LogsPrinter;
-use super::seen::Seen;
 use super::{LogsArgs, LogsReader, LogsTarget};
 use crate::cli::connect;
 use crate::cli::error::Failure;

@@ -2,11 +2,11 @@
 
 mod follow;
 mod print;
-mod seen;
 
 use std::collections::BTreeMap;
 
 use clap::Args;
+use turno_client::core::Seen;
 use turno_client::{AdminAnswer, AdminCall};
 use turno_proto::model::archive::{OutputPiece, OutputPlace, OutputStream};
 use turno_proto::model::job::{JobId, JobView, TaskState, TaskView};
@@ -14,7 +14,6 @@ use turno_proto::model::limits::{PAGE_MAX, PIECE_BYTES_MAX, TASK_NUMBER_MAX, TAS
 use turno_proto::model::{Code, limits};
 
 use self::print::LogsPrinter;
-use self::seen::Seen;
 use super::select::{Ranges, Target};
 use super::{JobClient, check_tasks, named};
 use crate::cli::Invocation;
