@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::error::ServeError;
 use crate::run::{Bound, EndCause, Ended, serve};
-use crate::settings::Settings;
+use crate::settings::{RingConfig, Settings};
 
 /// A broker on a thread of its own. Dropping it drains and ends it.
 ///
@@ -68,6 +68,18 @@ impl BrokerBuilder {
         self
     }
 
+    /// Threads for connections; 1 if not set, which is the engine's own thread.
+    pub fn routers(mut self, routers: usize) -> Self {
+        self.settings.routers = routers;
+        self
+    }
+
+    /// A place in a ring of brokers.
+    pub fn ring(mut self, ring: RingConfig) -> Self {
+        self.settings.ring = Some(ring);
+        self
+    }
+
     /// Starts the broker and returns once it listens.
     pub fn start(self) -> Result<Broker, ServeError> {
         Broker::start(self.settings)
@@ -95,9 +107,9 @@ impl Broker {
             .map_err(|source| ServeError::System { doing: "start a thread", source })?;
         match bound.recv() {
             Ok(bound) => Ok(Self { bound, stop: Some(stop), thread: Some(thread) }),
-            Err(_) => Err(match thread.join() {
-                Ok(Err(error)) => error,
-                Ok(Ok(_)) | Err(_) => ServeError::System {
+            Err(_) => Err(match join(thread) {
+                Err(error) => error,
+                Ok(_) => ServeError::System {
                     doing: "start the broker",
                     source: std::io::Error::other("it ended before it listened"),
                 },
@@ -129,26 +141,53 @@ impl Broker {
         }
     }
 
-    /// Drains the broker and waits for its end.
+    /// Drains the broker and waits for its end. [`ServeError::Broken`] if it has panicked.
     pub fn stop(mut self) -> Result<Ended, ServeError> {
-        self.end().unwrap_or_else(|| Ok(Ended::default()))
-    }
-
-    /// Waits until the broker ends by itself: because its ring ends, or refuses it.
-    pub fn wait(mut self) -> Result<Ended, ServeError> {
-        let ended = self.thread.take().and_then(|thread| thread.join().ok());
-        ended.unwrap_or_else(|| Ok(Ended::default()))
-    }
-
-    fn end(&mut self) -> Option<Result<Ended, ServeError>> {
         drop(self.stop.take());
-        let thread = self.thread.take()?;
-        thread.join().ok()
+        self.ended()
+    }
+
+    /// Waits until the broker ends by itself: because its ring ends, or refuses it, or because it fails.
+    /// [`ServeError::Broken`] if it has panicked.
+    pub fn wait(mut self) -> Result<Ended, ServeError> {
+        self.ended()
+    }
+
+    fn ended(&mut self) -> Result<Ended, ServeError> {
+        self.thread.take().map_or_else(|| Ok(Ended::default()), join)
     }
 }
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        self.end();
+        drop(self.stop.take());
+        // Without `stop` nobody asked how it ended; the log says why a broker failed.
+        let _ = self.ended();
+    }
+}
+
+/// Waits for the broker's thread. A panic is its end as much as an error.
+fn join(thread: JoinHandle<Result<Ended, ServeError>>) -> Result<Ended, ServeError> {
+    thread.join().unwrap_or(Err(ServeError::Broken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broker(life: impl FnOnce() -> Result<Ended, ServeError> + Send + 'static) -> Broker {
+        let (stop, _) = oneshot::channel();
+        Broker { bound: Bound::default(), stop: Some(stop), thread: Some(std::thread::spawn(life)) }
+    }
+
+    /// Neither call says that all is well with a broker whose thread has panicked.
+    #[test]
+    fn a_panic_of_the_broker_is_an_error() {
+        for end in [Broker::stop, Broker::wait] {
+            let broken = end(broker(|| panic!("a panic of this test")));
+            assert!(matches!(broken, Err(ServeError::Broken)), "{broken:?}");
+            let ended = Ended { lost: 3, ..Ended::default() };
+            assert_eq!(end(broker(move || Ok(ended))).expect("a good end"), ended);
+        }
     }
 }

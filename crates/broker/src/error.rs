@@ -8,9 +8,7 @@ use std::path::PathBuf;
 
 use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
-use turno_store::{OpenError, ReadError};
-
-use super::storage::StoreError;
+use turno_store::{CommitError, OpenError, ReadError};
 
 /// Why a broker cannot start, or go on.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +96,7 @@ pub enum ServeError {
         /// The store's error.
         source: StoreError,
     },
-    /// A task of the broker panicked.
+    /// The broker panicked.
     #[error("the broker failed; its state can no longer be trusted; see the panic in the log")]
     Broken,
     /// The system refused what every broker needs.
@@ -137,6 +135,24 @@ impl ServeError {
             | Self::System { .. } => Code::Io,
         }
     }
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be written, and what it did with the last batch is unknown.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// It holds a record that this version cannot read.
+    #[error("unknown record {0}")]
+    Unreadable(String),
 }
 
 /// An error with everything it names as its cause.

@@ -36,15 +36,20 @@
 //! Output and files of tasks go to the [`archive`] and its own thread. Durable records go to the [`storage`]
 //! beside the engine, and come back as an input once they are on disk.
 
+// Public for the simulator, which runs these parts without sockets, and for the command line. They are not part of the API.
+#[doc(hidden)]
 pub mod archive;
 mod clock;
 pub mod config;
+#[doc(hidden)]
 pub mod connections;
 mod data;
 mod dispatcher;
 mod embedded;
 mod error;
+#[doc(hidden)]
 pub mod files;
+#[doc(hidden)]
 pub mod keepalive;
 mod listen;
 mod log_limit;
@@ -56,6 +61,7 @@ mod ring_routes;
 mod router;
 mod run;
 mod settings;
+#[doc(hidden)]
 pub mod storage;
 mod tasks;
 mod threads;
@@ -63,9 +69,23 @@ mod timer;
 mod turn;
 mod zmq;
 
+pub use turno_engine::Policy;
+pub use turno_proto::model::ring::Sid;
+pub use turno_proto::model::{Code, CodeText, Limits, NameError, QueueName};
+pub use turno_proto::native::Secret;
+pub use turno_proto::zmtp::SocketType;
+pub use turno_proto::zmtp::curve::{BadKey, KeyPair, PublicKey};
+pub use turno_store::{CommitError, OpenError, ReadError, Retry, Wrong};
+
 pub use embedded::{Broker, BrokerBuilder};
-pub use error::ServeError;
+pub use error::{ServeError, StoreError};
+#[doc(hidden)]
 pub use ring::{Finding, ask_for_sid, run_finding};
 pub use run::{Bound, Ended, run};
-pub use settings::{ArchiveSettings, Links, QueueDefaults, RingConfig, Settings};
-pub use zmq::{Endpoints as ZmqEndpoints, ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};
+pub use settings::{
+    ArchiveSettings, IfTaken, IfUnreachable, Links, QueueDefaults, RingConfig, RingLinks, RingOrder, RingTiming,
+    Settings, SidSource,
+};
+#[doc(hidden)]
+pub use zmq::Endpoints as ZmqEndpoints;
+pub use zmq::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};

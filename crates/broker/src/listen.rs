@@ -15,6 +15,7 @@ use super::error::ServeError;
 use super::log_limit::{self, LogKind};
 use super::router::{Stream, connect_within};
 use super::run::listen_on;
+use super::settings::IfTaken;
 use super::threads::BrokerThreads;
 use super::zmq::{Endpoint, ZmqAddress, ZmqEndpoint};
 
@@ -74,16 +75,18 @@ impl ZmqListener {
 pub(super) fn listen_for_zmq(endpoints: &[ZmqEndpoint]) -> Result<Vec<(u16, ZmqListener)>, ServeError> {
     let listens = |(place, endpoint): (u16, &ZmqEndpoint)| {
         let address = endpoint.place.listen()?;
-        Some(zmq_listener(address, endpoint.or_free).map(|listener| (place, listener)))
+        Some(zmq_listener(address, endpoint.if_taken).map(|listener| (place, listener)))
     };
     (0..).zip(endpoints).filter_map(listens).collect()
 }
 
-fn zmq_listener(address: &ZmqAddress, or_free: bool) -> Result<ZmqListener, ServeError> {
+fn zmq_listener(address: &ZmqAddress, if_taken: IfTaken) -> Result<ZmqListener, ServeError> {
     let socket = match address {
         ZmqAddress::Tcp(address) => {
             let listener = match listen_on(*address) {
-                Err(ServeError::Listen { source, .. }) if or_free && source.kind() == io::ErrorKind::AddrInUse => {
+                Err(ServeError::Listen { source, .. })
+                    if if_taken == IfTaken::FreePort && source.kind() == io::ErrorKind::AddrInUse =>
+                {
                     listen_on(SocketAddr::new(address.ip(), 0))
                 }
                 result => result,

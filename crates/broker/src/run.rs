@@ -21,7 +21,7 @@ use super::data::DataDirectory;
 use super::error::ServeError;
 use super::listen::{self, accept_tcp, accept_unix};
 use super::ring::{self, RingEnd};
-use super::settings::Settings;
+use super::settings::{IfTaken, Settings};
 use super::storage::{self, DiskStorage};
 use super::threads::BrokerThreads;
 use crate::files::{raise_file_limit, too_few_files};
@@ -31,7 +31,8 @@ use crate::zmq::{Endpoints, ZmqAddress, ZmqPlace};
 const BACKLOG: u32 = 1_024;
 
 /// Where a broker really listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
     /// TCP addresses, with the ports the system chose.
     pub native: Vec<SocketAddr>,
@@ -342,7 +343,7 @@ fn shell_of(
 fn listen_for_workers(settings: &Settings) -> Result<Vec<TcpListener>, ServeError> {
     let listen = |address: SocketAddr| match listen_on(address) {
         Err(ServeError::Listen { source, .. })
-            if settings.foreman_or_free && source.kind() == io::ErrorKind::AddrInUse =>
+            if settings.foreman_if_taken == IfTaken::FreePort && source.kind() == io::ErrorKind::AddrInUse =>
         {
             listen_on(SocketAddr::new(address.ip(), 0))
         }

@@ -13,6 +13,7 @@ use crate::zmq::ZmqEndpoint;
 
 /// The defaults of every queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueDefaults {
     /// How long a worker may hold a delivery without extending it; `None`: as long as it is connected.
     pub lease: Option<Duration>,
@@ -30,6 +31,7 @@ impl Default for QueueDefaults {
 
 /// How much room what tasks leave behind has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ArchiveSettings {
     /// Bytes that are kept of one attempt's output.
     pub output_per_task: u64,
@@ -51,6 +53,7 @@ impl Default for ArchiveSettings {
 
 /// Links to other brokers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Links {
     /// Brokers that links are wanted to.
     pub to: Vec<String>,
@@ -62,6 +65,7 @@ pub struct Links {
 
 /// A broker's place in a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RingConfig {
     /// The broker's sid in the ring.
     pub sid: Sid,
@@ -69,24 +73,114 @@ pub struct RingConfig {
     pub listen: SocketAddr,
     /// The host that others are told to reach it at; `None`: the address that it listens on, or loopback if that is any.
     pub advertise: Option<String>,
-    /// The number was told by a member, and is its own once the ring has taken it in: until then it is not ready.
-    pub found: bool,
+    /// Where its sid is from.
+    pub sid_source: SidSource,
     /// The member to join at, HOST:PORT, with its sid if it was given; `None`: it is the first of its ring.
     pub next: Option<(Option<Sid>, String)>,
-    /// If nobody can be joined at the start, it goes on trying.
-    pub wait: bool,
-    /// Members stand in order of their sids.
-    pub sorted: bool,
-    /// For neighbours on a network that is quick and does not fail for moments.
-    pub fast: bool,
+    /// The start of a broker that cannot reach `next`.
+    pub if_unreachable: IfUnreachable,
+    /// The order of members.
+    pub order: RingOrder,
+    /// Timers of the connections to neighbours.
+    pub timing: RingTiming,
     /// The shared secret of all members; without it they must be on one machine.
     pub secret: Option<Secret>,
-    /// Neighbours are linked as well, so that messages cross between them.
-    pub links: bool,
+    /// Links between neighbours.
+    pub links: RingLinks,
 }
 
-/// A broker's settings.
+impl RingConfig {
+    /// The first member of a ring, with that sid, listening there.
+    pub fn new(sid: Sid, listen: SocketAddr) -> Self {
+        Self {
+            sid,
+            listen,
+            advertise: None,
+            sid_source: SidSource::default(),
+            next: None,
+            if_unreachable: IfUnreachable::default(),
+            order: RingOrder::default(),
+            timing: RingTiming::default(),
+            secret: None,
+            links: RingLinks::default(),
+        }
+    }
+}
+
+/// Where a broker's sid is from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SidSource {
+    /// Its settings.
+    #[default]
+    Configured,
+    /// A member named it as free. The broker is ready once the ring has taken it in.
+    Assigned,
+}
+
+/// The start of a broker that cannot reach the member to join at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IfUnreachable {
+    /// It fails.
+    #[default]
+    Fail,
+    /// It goes on trying.
+    Retry,
+}
+
+/// The order of the members of a ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RingOrder {
+    /// Each before the member that it joined at.
+    #[default]
+    ByJoining,
+    /// By sid.
+    BySid,
+}
+
+/// Timers of the connections between neighbours of a ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RingTiming {
+    /// For any network.
+    #[default]
+    Usual,
+    /// For a network that is quick and does not fail for moments.
+    Fast,
+}
+
+/// Links between neighbours of a ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RingLinks {
+    /// None: the ring carries topics only.
+    #[default]
+    None,
+    /// Neighbours are linked, so that messages cross between them.
+    Neighbours,
+}
+
+/// The start of a broker if an address that it should listen on is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IfTaken {
+    /// It fails.
+    #[default]
+    Fail,
+    /// It listens at a free port of the same host.
+    FreePort,
+}
+
+/// A broker's settings. Begin with the default and set fields:
+///
+/// ```
+/// use std::time::Duration;
+/// use turno_broker::{Broker, Settings};
+///
+/// let mut settings = Settings::default();
+/// settings.name = "test".to_owned();
+/// settings.queue_defaults.lease = Some(Duration::from_secs(60));
+/// Broker::start(settings)?.stop()?;
+/// # Ok::<(), turno_broker::ServeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Its name, for people.
     pub name: String,
@@ -94,8 +188,8 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// Where it listens for job workers.
     pub foreman: Vec<SocketAddr>,
-    /// One of these that is taken is replaced by a free port.
-    pub foreman_or_free: bool,
+    /// The start if one of these is taken.
+    pub foreman_if_taken: IfTaken,
     /// Where ZeroMQ programs connect.
     pub zmq: Vec<ZmqEndpoint>,
     /// Its directory: lock, Unix socket, and the store of what is sent. `None`: none of these, and what is sent ends
@@ -132,7 +226,7 @@ impl Default for Settings {
             name: "turno".to_owned(),
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             foreman: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
-            foreman_or_free: false,
+            foreman_if_taken: IfTaken::Fail,
             zmq: Vec::new(),
             data: None,
             brokers: Vec::new(),

@@ -15,11 +15,11 @@ use super::connections::{
     Connections, Drained, LinkSettings, ListenerKind, LocalEngine, Nonces, RingReport, RingWireSettings,
 };
 use super::dispatcher::Dispatcher;
+use super::error::StoreError;
 use super::memory::MemoryMeter;
 use super::operator_log;
 use super::router::{Router, RouterContext, Stream};
 use super::storage::DiskStorage;
-use super::storage::StoreError;
 use super::zmq::Endpoints;
 
 /// A running broker.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use turno_broker::Broker;
-use turno_broker::{RingConfig, ServeError, Settings, ask_for_sid};
+use turno_broker::{RingConfig, RingTiming, ServeError, ask_for_sid};
 use turno_client::Received;
 use turno_client::blocking::Client;
 use turno_proto::model::Code;
@@ -21,22 +21,15 @@ fn secret() -> Option<Secret> {
 }
 
 fn config(sid: u16, next: Option<String>) -> RingConfig {
-    RingConfig {
-        sid: Sid::new(sid),
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        advertise: None,
-        found: false,
-        next: next.map(|next| (None, next)),
-        wait: false,
-        sorted: false,
-        fast: true,
-        secret: secret(),
-        links: false,
-    }
+    let mut ring = RingConfig::new(Sid::new(sid), SocketAddr::from(([127, 0, 0, 1], 0)));
+    ring.next = next.map(|next| (None, next));
+    ring.timing = RingTiming::Fast;
+    ring.secret = secret();
+    ring
 }
 
 fn start(ring: RingConfig, routers: usize) -> Broker {
-    Broker::start(Settings { ring: Some(ring), routers, ..Settings::default() }).expect("the broker listens")
+    Broker::builder().ring(ring).routers(routers).start().expect("the broker listens")
 }
 
 fn address(broker: &Broker) -> String {
@@ -168,7 +161,7 @@ fn a_free_number_is_asked_for() {
 
 /// Why a broker was never ready.
 fn refused(ring: RingConfig, routers: usize) -> Code {
-    match Broker::start(Settings { ring: Some(ring), routers, ..Settings::default() }) {
+    match Broker::builder().ring(ring).routers(routers).start() {
         Err(ServeError::Ring { code, .. }) => code,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it was ready"),
@@ -182,7 +175,8 @@ fn anyone_who_cannot_join_ends() {
         let first = start(config(1, None), routers);
         let next = || Some(address(&first));
         assert_eq!(refused(config(1, next()), routers), Code::DuplicateSid);
-        let stranger = RingConfig { secret: Secret::new(&[7; 32]), ..config(2, next()) };
+        let mut stranger = config(2, next());
+        stranger.secret = Secret::new(&[7; 32]);
         assert_eq!(refused(stranger, routers), Code::RingRefused);
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert_eq!(refused(config(3, Some(free.to_string())), routers), Code::RingDown);
@@ -195,8 +189,9 @@ fn anyone_who_cannot_join_ends() {
 #[test]
 fn a_port_that_is_taken_is_told_with_the_number() {
     let first = start(config(1, None), 1);
-    let ring = RingConfig { listen: first.ring().unwrap(), ..config(1, None) };
-    let error = Broker::start(Settings { ring: Some(ring), ..Settings::default() }).unwrap_err();
+    let mut ring = config(1, None);
+    ring.listen = first.ring().unwrap();
+    let error = Broker::builder().ring(ring).start().unwrap_err();
     assert_eq!(error.code(), Code::AddressInUse);
     let text = error.to_string();
     assert!(text.contains("broker 1 ") && text.contains(&address(&first)), "{text}");

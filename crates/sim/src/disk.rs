@@ -3,7 +3,8 @@
 //! Committer, store and recovery are the real ones. A disk is what they wrote to it; a power cut leaves of that what was
 //! synced, and of the rest what chance wants.
 
-use turno_broker::storage::{self, DiskStorage, StoreError};
+use turno_broker::StoreError;
+use turno_broker::storage::{self, DiskStorage};
 use turno_engine::{Engine, Settings as EngineSettings};
 use turno_proto::model::Mono;
 use turno_proto::native::Raw;

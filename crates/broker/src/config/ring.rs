@@ -11,6 +11,7 @@ use turno_proto::native::Secret;
 
 use super::value::Value;
 use super::{Config, Environment, Origin};
+use crate::settings::{IfUnreachable, RingLinks, RingOrder, RingTiming};
 
 /// Added to a sid: where members listen for each other.
 const RING_BASE: u16 = 8_000;
@@ -98,7 +99,7 @@ pub struct RingKeys {
     /// `ring.next`.
     pub next: Option<Next>,
     /// `ring.wait`.
-    pub wait: bool,
+    pub if_unreachable: IfUnreachable,
     /// `ring.port`.
     pub port: Option<u16>,
     /// `ring.listen`.
@@ -110,11 +111,11 @@ pub struct RingKeys {
     /// `ring.secret-file`.
     pub secret_file: Option<PathBuf>,
     /// `ring.sorted`.
-    pub sorted: bool,
+    pub order: RingOrder,
     /// `ring.fast`.
-    pub fast: bool,
+    pub timing: RingTiming,
     /// `ring.links`.
-    pub links: bool,
+    pub links: RingLinks,
 }
 
 impl RingKeys {
@@ -127,7 +128,7 @@ impl RingKeys {
         Self {
             sid: wanted(config),
             next: text("ring.next").and_then(|next| next.parse().ok()),
-            wait: is_on("ring.wait"),
+            if_unreachable: if is_on("ring.wait") { IfUnreachable::Retry } else { IfUnreachable::Fail },
             port: match config.value("ring.port") {
                 Value::Count(port) => u16::try_from(*port).ok(),
                 _ => None,
@@ -145,9 +146,9 @@ impl RingKeys {
                 Value::Path(path) => Some(path.clone()),
                 _ => None,
             },
-            sorted: is_on("ring.sorted"),
-            fast: is_on("ring.fast"),
-            links: is_on("ring.links"),
+            order: if is_on("ring.sorted") { RingOrder::BySid } else { RingOrder::ByJoining },
+            timing: if is_on("ring.fast") { RingTiming::Fast } else { RingTiming::Usual },
+            links: if is_on("ring.links") { RingLinks::Neighbours } else { RingLinks::None },
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use turno_engine::Policy;
 use turno_proto::model::Limits;
 
-use crate::settings::{self as broker, ArchiveSettings, Links, QueueDefaults};
+use crate::settings::{self as broker, ArchiveSettings, IfTaken, Links, QueueDefaults};
 
 use super::ring::RingKeys;
 use super::value::Value;
@@ -76,7 +76,10 @@ fn broker_of(config: &Config, data: &Path) -> broker::Settings {
         name: config.text("name"),
         listen: config.listen("listen.native"),
         foreman: config.listen("listen.foreman"),
-        foreman_or_free: config.is_default("listen.foreman") || config.follows_sid("listen.foreman"),
+        foreman_if_taken: match config.is_default("listen.foreman") || config.follows_sid("listen.foreman") {
+            true => IfTaken::FreePort,
+            false => IfTaken::Fail,
+        },
         zmq: zmq::all(config),
         data: (config.text("persistence") != "memory").then(|| data.to_owned()),
         brokers: config.list("brokers"),

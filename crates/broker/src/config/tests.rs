@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::settings::IfTaken;
 
 struct Home {
     dir: tempfile::TempDir,
@@ -170,8 +171,8 @@ fn listeners_are_configurable() {
     let config = home.load(&[]);
     let settings = config.typed();
     assert_eq!(
-        (settings.broker.listen, settings.broker.foreman, settings.broker.foreman_or_free),
-        (Vec::new(), Vec::new(), false)
+        (settings.broker.listen, settings.broker.foreman, settings.broker.foreman_if_taken),
+        (Vec::new(), Vec::new(), IfTaken::Fail)
     );
     assert_eq!(shown(&config, "listen.native").0, "none");
 }
@@ -333,7 +334,7 @@ fn a_sid_brings_a_directory_and_ports_of_its_own() {
     assert_eq!(shown(&config, "name"), ("rb-1-7".to_owned(), from()));
     let typed = config.typed();
     assert_eq!(typed.data, home.dir.path().join("share/turno-7"));
-    assert!(typed.broker.foreman_or_free && typed.url.is_empty());
+    assert_eq!((typed.broker.foreman_if_taken, typed.url), (IfTaken::FreePort, Vec::<String>::new()));
 
     let set = ["listen.native", "listen.foreman", "ring.listen"].map(|key| flag(key, "127.0.0.1:1"));
     let set = [&set[..], &[flag("ring.sid", "7"), flag("data", "/d"), flag("name", "n")]].concat();

@@ -15,6 +15,7 @@ use super::nearest::nearest;
 use super::ring::is_host;
 use super::value::{RawValue, Value};
 use super::{Config, Problem};
+use crate::settings::IfTaken;
 use crate::zmq::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};
 
 /// The list of tables.
@@ -139,7 +140,7 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
         retries: retries.unwrap_or_default(),
         error_frame,
         access,
-        or_free: false,
+        if_taken: IfTaken::Fail,
         queue: queue.parse().expect("a queue's name was read"),
         place,
     })
@@ -359,7 +360,7 @@ pub(super) fn all(config: &Config) -> Vec<ZmqEndpoint> {
     let queue = config.text("zmq.queue");
     let usual = config.listen("listen.zmq").into_iter().zip(1..).map(|(address, number)| ZmqEndpoint {
         name: if number == 1 { "default".to_owned() } else { format!("default-{number}") },
-        or_free: config.is_default("listen.zmq"),
+        if_taken: if config.is_default("listen.zmq") { IfTaken::FreePort } else { IfTaken::Fail },
         ..ZmqEndpoint::new(ZmqAddress::Tcp(address), queue.parse().expect("a queue's name was read"))
     });
     usual.chain(config.endpoints.iter().cloned()).collect()

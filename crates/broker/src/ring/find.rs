@@ -11,7 +11,7 @@ use turno_proto::native::Secret;
 use super::ask::ask_within;
 use crate::error::ServeError;
 use crate::run::{Bound, EndCause, Ended, Stop, in_runtime, serve_here};
-use crate::settings::Settings;
+use crate::settings::{IfUnreachable, Settings};
 
 /// How long until a member that does not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -23,8 +23,8 @@ pub struct Finding {
     pub next: (Option<Sid>, String),
     /// The shared secret of all members.
     pub secret: Option<Secret>,
-    /// If it does not answer, it is asked again each second.
-    pub wait: bool,
+    /// If it does not answer: fail, or ask again each second.
+    pub if_unreachable: IfUnreachable,
 }
 
 /// Runs a broker on this thread, under a number that it finds first, until a signal ends it.
@@ -84,7 +84,9 @@ async fn find(finding: &Finding) -> Result<Sid, ServeError> {
     loop {
         match ask_within(*named, address, finding.secret.clone()).await {
             Ok(sid) => return Ok(sid),
-            Err(code @ (Code::RingDown | Code::RingBusy | Code::WrongSid)) if finding.wait => {
+            Err(code @ (Code::RingDown | Code::RingBusy | Code::WrongSid))
+                if finding.if_unreachable == IfUnreachable::Retry =>
+            {
                 if told.replace(code) != Some(code) {
                     warn!(next, %code, "no free sid yet: retrying every second");
                 }

@@ -15,7 +15,7 @@ use turno_proto::model::{Code, Mono, limits};
 use super::connections::{Nonces, RingReport, RingWireSettings};
 use super::error::ServeError;
 use super::run::{Bound, listener_on};
-use super::settings::{RingConfig, Settings};
+use super::settings::{IfUnreachable, RingConfig, RingLinks, RingOrder, RingTiming, Settings, SidSource};
 use super::threads::BrokerThreads;
 
 pub use self::ask::ask_for_sid;
@@ -49,12 +49,15 @@ pub(super) fn enter(
     let native = natives.first().copied().map(address).unwrap_or_default();
     let me = Member { origin, address: address(bound), native };
     let (next_sid, next) = ring.next.clone().map_or((None, None), |(sid, next)| (sid, Some(next)));
-    let timers = if ring.fast { RingTimers::fast() } else { RingTimers::default() };
+    let (timers, beat_ms) = match ring.timing {
+        RingTiming::Usual => (RingTimers::default(), limits::RING_BEAT_MS),
+        RingTiming::Fast => (RingTimers::fast(), limits::RING_BEAT_FAST_MS),
+    };
     let usual = RingSettings::new(me.clone(), next);
-    let RingConfig { wait, sorted, links, .. } = *ring;
+    let (wait, sorted) = (ring.if_unreachable == IfUnreachable::Retry, ring.order == RingOrder::BySid);
+    let links = ring.links == RingLinks::Neighbours;
     let has_secret = ring.secret.is_some();
     engine.ring = Some(RingSettings { next_sid, wait, sorted, links, has_secret, timers, ..usual });
-    let beat_ms = if ring.fast { limits::RING_BEAT_FAST_MS } else { limits::RING_BEAT_MS };
     let (secret, nonces, dial_ms) = (ring.secret.clone(), Nonces::System, timers.dial_ms);
     Some(RingWireSettings { me, secret, nonces, beat_ms, dial_ms })
 }
@@ -87,7 +90,7 @@ fn address_of(host: Option<&str>, bound: SocketAddr) -> String {
 /// Waits until the ring ends the broker. `settled` is called when the ring has taken it in; or when it cannot be joined yet, if
 /// the broker got its number when it was started.
 pub(super) async fn ends(shell: &BrokerThreads, ring: Option<&RingConfig>, mut settled: impl FnMut()) -> RingEnd {
-    let may_wait = ring.is_some_and(|ring| !ring.found);
+    let may_wait = ring.is_some_and(|ring| ring.sid_source == SidSource::Configured);
     loop {
         for report in shell.ring_reports().await {
             match report {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use turno_engine::{Engine, NewRecord, Persist, Record, RecoveredMessage, Settings, StoreSettings, StoredJobs};
 use turno_proto::model::{QueueName, limits};
 use turno_store::disk::DiskFile;
-use turno_store::{Batch, CommitError, Contents, Item, OpenError, ReadError, RecordNo, Store};
+use turno_store::{Batch, CommitError, Contents, Item, ReadError, RecordNo, Store};
 
 use super::jobs::{self, CHUNKS, ITEMS, JOBS, TASKS};
 use super::record::{self, AttemptMark, DEDUP, MARKS, MESSAGES, NOTES, QUEUES};
+use crate::error::StoreError;
 
 /// The key of the number that the ids of this store's messages share.
 const RUN: &[u8] = b"run";
@@ -21,23 +22,6 @@ const TOKEN_TERM: &[u8] = b"token";
 
 /// The key of the highest number that a job which was removed had.
 const JOB: &[u8] = b"job";
-
-/// Why there is nothing to build on.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// It cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// It cannot be written, and what it did with the last batch is unknown.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    /// It holds a record that this version cannot read.
-    #[error("unknown record {0}")]
-    Unreadable(String),
-}
 
 /// Puts into the settings of an engine what it must know of its store before [`recover`] gives it the rest: whose ids
 /// messages have (a new store takes those of `settings.run`), the last of them, and the term.

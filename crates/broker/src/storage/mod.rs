@@ -16,7 +16,9 @@ use turno_proto::model::Code;
 use turno_store::disk::FsDisk;
 use turno_store::{Batch, CommitError, Committer, Done, Embedded, Loaded, RecordNo, Settings, Ticket};
 
-pub use self::ledger::{Dead, StoreError, begin, dead_letters, recover};
+use crate::error::StoreError;
+
+pub use self::ledger::{Dead, begin, dead_letters, recover};
 
 /// Durable storage of the engine's changes.
 pub trait Storage {

@@ -10,15 +10,18 @@ use turno_proto::model::QueueName;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
 use turno_proto::zmtp::{OwnSocketType, Security, SocketType, ZmtpCredentials};
 
+use crate::settings::IfTaken;
+
 /// One endpoint for ZeroMQ programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ZmqEndpoint {
     /// Its name, for people.
     pub name: String,
     /// Where peers connect, or where the broker does.
     pub place: ZmqPlace,
-    /// If the address is taken, a free port takes its place.
-    pub or_free: bool,
+    /// The start if the address is taken.
+    pub if_taken: IfTaken,
     /// The role of DEALER sockets: they can ask and they can work.
     pub role: ZmqRole,
     /// The queue of plain sockets.
@@ -41,7 +44,7 @@ impl ZmqEndpoint {
         Self {
             name: "default".to_owned(),
             place: ZmqPlace::Listen(listen),
-            or_free: false,
+            if_taken: IfTaken::Fail,
             role: ZmqRole::Client,
             queue,
             topic: String::new(),

@@ -56,15 +56,18 @@ impl World {
         };
         let queues = [rng.index(services.len()), rng.index(services.len())].map(|at| services[at].clone());
         let queues = [queues[0].clone(), queues[1].clone(), sends.clone()];
-        let endpoint = |place: usize, rng: &mut Rng| ZmqEndpoint {
-            name: format!("zmq-{place}"),
-            role: if place == WORKERS { ZmqRole::Worker } else { ZmqRole::Client },
-            topic: if place == WORKERS { "t.".to_owned() } else { String::new() },
-            slots: (!rng.once_in(3)).then(|| u32::try_from(rng.range(1, 5)).expect("small")),
-            retries: u8::try_from(rng.range(0, 3)).expect("small"),
-            error_frame: rng.once_in(2).then(|| "ERROR".to_owned()),
-            access: access.clone(),
-            ..ZmqEndpoint::new("127.0.0.1:1".parse().expect("an address"), queues[place].clone())
+        let endpoint = |place: usize, rng: &mut Rng| {
+            let listen = "127.0.0.1:1".parse().expect("an address");
+            let mut endpoint = ZmqEndpoint::new(listen, queues[place].clone());
+            endpoint.name = format!("zmq-{place}");
+            if place == WORKERS {
+                (endpoint.role, endpoint.topic) = (ZmqRole::Worker, "t.".to_owned());
+            }
+            endpoint.slots = (!rng.once_in(3)).then(|| u32::try_from(rng.range(1, 5)).expect("small"));
+            endpoint.retries = u8::try_from(rng.range(0, 3)).expect("small");
+            endpoint.error_frame = rng.once_in(2).then(|| "ERROR".to_owned());
+            endpoint.access = access.clone();
+            endpoint
         };
         self.zmq = Zmq {
             broker: Some(rng.index(brokers)),

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tracing::{debug, warn};
 use turno_broker::config::{Config, Flag, Origin, RawValue, ValueKind};
-use turno_broker::{self as broker, Bound, Ended, Links, RingConfig};
+use turno_broker::{self as broker, Bound, Ended, RingConfig, SidSource};
 use turno_client::Address;
 use turno_proto::model::Code;
 use turno_proto::model::ring::Sid;
@@ -72,8 +72,9 @@ fn numbered(sid: Sid, flags: &[Flag], args: &ServeArgs, invocation: &Invocation)
     let number = Flag { flag: "--sid", key: "ring.sid", raw: RawValue::Integer(sid.get().into()) };
     let config = invocation.config(&[flags, &[number]].concat())?;
     match ring::plan(&config)? {
-        RingPlan::Place(place) => {
-            broker_settings(args, invocation, &config, Some(RingConfig { found: true, ..*place }))
+        RingPlan::Place(mut place) => {
+            place.sid_source = SidSource::Assigned;
+            broker_settings(args, invocation, &config, Some(*place))
         }
         RingPlan::Nothing | RingPlan::Find(_) => unreachable!("a number was just given"),
     }
@@ -86,14 +87,15 @@ fn broker_settings(
     ring: Option<RingConfig>,
 ) -> Result<broker::Settings, Failure> {
     let typed = config.typed();
-    let settings = typed.broker;
+    let mut settings = typed.broker;
     if !args.insecure {
         let open = exposure::open_to_all(&settings.zmq);
         refuse_to_be_open(settings.listen.iter().chain(&settings.foreman).chain(&open), &invocation.words)?;
     }
     exposure::refuse_to_be_unreachable(&settings)?;
-    let secret = secret("link", settings.links.secret.as_ref(), typed.link_secret_file.as_deref())?;
-    Ok(broker::Settings { links: Links { secret, ..settings.links }, ring, ..settings })
+    settings.links.secret = secret("link", settings.links.secret.as_ref(), typed.link_secret_file.as_deref())?;
+    settings.ring = ring;
+    Ok(settings)
 }
 
 /// A secret, from wherever it is: of links, or of the ring.
@@ -242,8 +244,9 @@ mod tests {
             memory: 1 << 30,
             ..Default::default()
         };
-        let data = Config::load(&world, None, &[]).unwrap().typed().data;
-        broker::Settings { data: Some(data), ..broker::Settings::default() }
+        let mut settings = broker::Settings::default();
+        settings.data = Some(Config::load(&world, None, &[]).unwrap().typed().data);
+        settings
     }
 
     #[test]
@@ -276,15 +279,19 @@ mod tests {
         }
     }
 
+    fn bound(native: &str) -> Bound {
+        let mut bound = Bound::default();
+        bound.native = vec![native.parse().unwrap()];
+        bound
+    }
+
     #[test]
     fn the_ready_line_has_every_address() {
-        let bound = Bound {
-            native: vec!["127.0.0.1:4711".parse().unwrap()],
-            foreman: vec!["127.0.0.1:5429".parse().unwrap()],
-            zmq: vec!["tcp://127.0.0.1:7461".parse().unwrap()],
-            unix: Some("/d/turno.sock".into()),
-            ring: Some("127.0.0.1:8003".parse().unwrap()),
-        };
+        let mut bound = bound("127.0.0.1:4711");
+        bound.foreman = vec!["127.0.0.1:5429".parse().unwrap()];
+        bound.zmq = vec!["tcp://127.0.0.1:7461".parse().unwrap()];
+        bound.unix = Some("/d/turno.sock".into());
+        bound.ring = Some("127.0.0.1:8003".parse().unwrap());
         let ready = ready(&bound);
         assert_eq!(
             schema::line(&schema::envelope(&ready)),
@@ -299,19 +306,14 @@ mod tests {
     #[test]
     fn the_banner_tells_addresses_persistence_and_security() {
         let settings = settings();
-        let bound = |native: &str| Bound {
-            native: vec![native.parse().unwrap()],
-            foreman: Vec::new(),
-            zmq: Vec::new(),
-            unix: None,
-            ring: None,
-        };
         let (open, bound) = (bound("0.0.0.0:7460"), bound("127.0.0.1:7460"));
         let text = banner(&settings, &bound);
         for expected in ["turno://127.0.0.1:7460", "disk: ", "loopback only, no authentication", "/srv/u/turno"] {
             assert!(text.contains(expected), "{text}");
         }
-        let text = banner(&broker::Settings { data: None, ..settings.clone() }, &bound);
+        let mut memory = settings.clone();
+        memory.data = None;
+        let text = banner(&memory, &bound);
         assert!(text.contains("memory only") && !text.contains("/srv/u/turno"), "{text}");
         assert!(banner(&settings, &open).contains("OPEN TO THE NETWORK"));
     }

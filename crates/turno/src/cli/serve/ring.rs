@@ -71,7 +71,11 @@ fn find(config: &Config, keys: RingKeys) -> Result<RingPlan, Failure> {
     match keys.next {
         Some(next) => {
             let secret = secret("ring", keys.secret.as_ref(), keys.secret_file.as_deref())?;
-            Ok(RingPlan::Find(Finding { next: (Some(next.sid), next.address), secret, wait: keys.wait }))
+            Ok(RingPlan::Find(Finding {
+                next: (Some(next.sid), next.address),
+                secret,
+                if_unreachable: keys.if_unreachable,
+            }))
         }
         None => Err(wrong(config, "ring.sid", format!("{} auto requires --ring-next", called(config, "ring.sid")))
             .why("a ring member assigns the free sid")
@@ -114,18 +118,15 @@ fn place(config: &Config, keys: RingKeys, sid: Sid) -> Result<RingConfig, Failur
         .why("members announce their addresses to each other")
         .fix("add --ring-advertise HOST, or listen on one address"));
     }
-    Ok(RingConfig {
-        sid,
-        listen,
-        advertise: keys.advertise,
-        found: false,
-        next: keys.next.map(|next| (Some(next.sid), next.address)),
-        wait: keys.wait,
-        sorted: keys.sorted,
-        fast: keys.fast,
-        secret,
-        links: keys.links,
-    })
+    let mut ring = RingConfig::new(sid, listen);
+    ring.advertise = keys.advertise;
+    ring.next = keys.next.map(|next| (Some(next.sid), next.address));
+    ring.if_unreachable = keys.if_unreachable;
+    ring.order = keys.order;
+    ring.timing = keys.timing;
+    ring.secret = secret;
+    ring.links = keys.links;
+    Ok(ring)
 }
 
 /// Where other members reach it. Proves that large sids were given ports (S3.48).
@@ -161,6 +162,8 @@ mod tests {
     use turno_broker::config::{Environment, Flag, RawValue};
     use turno_proto::native::Secret;
 
+    use turno_broker::{IfUnreachable, RingLinks, RingOrder, RingTiming};
+
     use super::*;
     use crate::cli::paint::Paint;
 
@@ -189,18 +192,7 @@ mod tests {
     #[test]
     fn places_in_a_ring() {
         assert_eq!(plan(&config(&[])).unwrap(), RingPlan::Nothing);
-        let first = RingConfig {
-            sid: Sid::new(3),
-            listen: "127.0.0.1:8003".parse().unwrap(),
-            advertise: None,
-            found: false,
-            next: None,
-            wait: false,
-            sorted: false,
-            fast: false,
-            secret: None,
-            links: false,
-        };
+        let first = RingConfig::new(Sid::new(3), "127.0.0.1:8003".parse().unwrap());
         let place = |words: Words<'_>| match plan(&config(words)).unwrap() {
             RingPlan::Place(place) => *place,
             other => panic!("{other:?}"),
@@ -218,24 +210,20 @@ mod tests {
             ("ring.links", "true"),
             SECRET,
         ]);
-        let expected = RingConfig {
-            sid: Sid::new(300),
-            listen: "0.0.0.0:9000".parse().unwrap(),
-            advertise: Some("10.0.0.7".to_owned()),
-            found: false,
-            next: Some((Some(Sid::new(3)), "10.0.0.3:8003".to_owned())),
-            wait: true,
-            sorted: true,
-            fast: true,
-            secret: Secret::new(SECRET.1.as_bytes()),
-            links: true,
-        };
+        let mut expected = RingConfig::new(Sid::new(300), "0.0.0.0:9000".parse().unwrap());
+        expected.advertise = Some("10.0.0.7".to_owned());
+        expected.next = Some((Some(Sid::new(3)), "10.0.0.3:8003".to_owned()));
+        expected.if_unreachable = IfUnreachable::Retry;
+        expected.order = RingOrder::BySid;
+        expected.timing = RingTiming::Fast;
+        expected.secret = Secret::new(SECRET.1.as_bytes());
+        expected.links = RingLinks::Neighbours;
         assert_eq!(more, expected);
         let port = place(&[("ring.sid", "3"), ("ring.port", "0")]);
         assert_eq!(port.listen, "127.0.0.1:0".parse().unwrap());
         let auto = plan(&config(&[("ring.sid", "auto"), ("ring.next", "3@localhost")])).unwrap();
         let next = (Some(Sid::new(3)), "localhost:8003".to_owned());
-        assert_eq!(auto, RingPlan::Find(Finding { next, secret: None, wait: false }));
+        assert_eq!(auto, RingPlan::Find(Finding { next, secret: None, if_unreachable: IfUnreachable::Fail }));
     }
 
     /// Proves S3.48, and that what cannot be is told before anything starts.
