@@ -44,14 +44,16 @@ pub(crate) enum Command {
     },
     /// Check what would be published: crates, files and manifests
     ///
-    /// Checks the manifests of the published crates and the files of their packages. Builds nothing and sends nothing.
+    /// Checks the manifests of the published crates and the files of their packages, and packs them. Builds nothing and sends
+    /// nothing.
     Release,
-    /// Compare the public API of the client with the committed list
+    /// Compare the public APIs of client and embedded broker with the committed lists
     ///
-    /// Compares every public item of turno-client with crates/client/api.txt, also those that it shows of turno-proto. Fails
-    /// when they differ.
+    /// Compares every public item of turno-client and turno-broker with api.txt in their directories, also items that they
+    /// re-export. Fails when they differ, when a type that an item shows is not re-exported, and when an item of the last
+    /// release is gone while the version promises that it is there.
     Api {
-        /// Write crates/client/api.txt anew
+        /// Write both lists anew
         #[arg(long)]
         write: bool,
     },

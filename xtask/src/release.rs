@@ -1,8 +1,9 @@
-//! The packages that `cargo publish` would send: which crates, with which files and facts. Nothing is built and nothing is sent.
+//! The packages that `cargo publish` would send: which crates, with which files and facts. They are packed, but not built, and
+//! nothing is sent.
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::machine::Machine;
@@ -30,6 +31,10 @@ pub(crate) fn run(root: &Path) -> Result<bool> {
         let list = machine.ask(&words).with_context(|| format!("cargo package --list of {name} failed"))?;
         problems.extend(files(name, &list));
     }
+    match pack(&machine) {
+        Ok(said) => problems.extend(yanked(&said)),
+        Err(error) => problems.push(format!("the crates cannot be packed: {error:#}")),
+    }
     let steps = std::fs::read_to_string(root.join(STEPS)).with_context(|| format!("cannot read {STEPS}"))?;
     if !names_all_in_order(&steps) {
         problems.push(format!("{STEPS} does not name the published crates in this order: {}", PUBLISHED.join(", ")));
@@ -39,6 +44,29 @@ pub(crate) fn run(root: &Path) -> Result<bool> {
     }
     println!("release: {} problems, {} crates would be published", problems.len(), PUBLISHED.len());
     Ok(problems.is_empty())
+}
+
+/// Packs all crates as they would be sent, each against those that it depends on: their manifests can be written. Gives what
+/// cargo said.
+fn pack(machine: &Machine) -> Result<String> {
+    let packages = PUBLISHED.iter().flat_map(|name| ["--package", name]);
+    let options = ["--no-verify", "--allow-dirty", "--offline", "--color", "never"];
+    let words: Vec<&str> = ["cargo", "package"].into_iter().chain(packages).chain(options).collect();
+    let output = machine.command(&words).output().context("cargo does not start")?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        bail!("{}", said.trim());
+    }
+    Ok(said)
+}
+
+/// Dependencies that crates.io had withdrawn when cargo read its index last: packing warns of them.
+fn yanked(said: &str) -> Vec<String> {
+    let mut found: Vec<String> =
+        said.lines().filter(|line| line.contains(" is yanked in registry ")).map(str::to_owned).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Facts that the manifests lack.
@@ -159,6 +187,15 @@ mod tests {
             "the package of turno-proto has tests/: add it to `exclude`",
         ];
         assert_eq!(files("turno-proto", &other), expected);
+    }
+
+    #[test]
+    fn withdrawn_dependencies_are_found_once() {
+        let warning =
+            "warning: package `spin v0.10.0` in Cargo.lock is yanked in registry `crates-io`, consider updating";
+        let said = format!("   Packaging turno v0.1.0\n{warning}\n    Packaged 9 files\n{warning}\n");
+        assert_eq!(yanked(&said), [warning]);
+        assert!(yanked("   Packaging turno v0.1.0\n").is_empty());
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn run_test(world: &mut dyn World, options: &TestOptions) -> Steps {
         test_steps(&mut steps, world, options, &toolchain);
     } else {
         // The tests drive the binary; without it each of them would only fail once more.
-        for name in ["nextest", "routers", "sim", "steps", "client docs", "client api", "doc tests"] {
+        for name in ["nextest", "routers", "sim", "steps", "client docs", "api", "doc tests"] {
             steps.leave_out(name, Outcome::NotRun("the build failed".to_owned()));
         }
     }
@@ -153,7 +153,7 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, t
         cargo_step(steps, world, "cargo test", &[PLAIN_TEST, &["--"], &extra].concat());
     }
     if options.fast {
-        for name in ["routers", "sim", "steps", "client docs", "client api", "doc tests"] {
+        for name in ["routers", "sim", "steps", "client docs", "api", "doc tests"] {
             steps.leave_out(name, Outcome::Skipped("--fast".to_owned()));
         }
     } else {
@@ -171,7 +171,7 @@ fn test_steps(steps: &mut Steps, world: &mut dyn World, options: &TestOptions, t
             steps.leave_out("steps", Outcome::NotRun("VALGRIND IS MISSING and could not be installed".to_owned()));
         }
         cargo_step(steps, world, "client docs", CLIENT_DOCS);
-        steps.run("client api", "public names beside crates/client/api.txt", || world.api());
+        steps.run("api", "public names beside api.txt of client and broker", || world.api());
         cargo_step(steps, world, "doc tests", DOC_TEST);
     }
 }

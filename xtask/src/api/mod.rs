@@ -1,12 +1,13 @@
-//! The public API of the published client, as one line per item in crates/client/api.txt. Every change of a public name shows
-//! in review, without a published release to compare with.
+//! The public API of the crates for other programs, as one line per item in their api.txt. Every change of a public name shows
+//! in review, without a published release to compare with; a change that breaks programs needs a version that says so.
 //!
-//! rustdoc's JSON, from which the lines come, is not stable. [`rustdoc`] is therefore the only place that asks for it, and
+//! rustdoc's JSON, from which the lines come, is not stable. [`document`] is therefore the only place that asks for it, and
 //! the version of `public-api` belongs to the compiler of rust-toolchain.toml.
 
 mod reexports;
+mod released;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -15,42 +16,85 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::machine::Machine;
 
-/// The list for people.
-const LIST: &str = "crates/client/api.txt";
+/// A crate with a public API, and its list for people.
+struct Crate {
+    name: &'static str,
+    list: &'static str,
+}
 
-/// The published crate, and the one whose types it shows as its own.
-const CLIENT: &str = "turno-client";
-const PROTO: &str = "turno-proto";
+const CRATES: [Crate; 2] = [
+    Crate { name: "turno-client", list: "crates/client/api.txt" },
+    Crate { name: "turno-broker", list: "crates/broker/api.txt" },
+];
+
+/// The crates whose types these show as their own, each with the features that such types need.
+const OTHERS: [(&str, &[&str]); 3] =
+    [("turno-proto", &["--features", "zmtp"]), ("turno-engine", &[]), ("turno-store", &[])];
 
 /// Tells this program to be rustdoc.
 const AS_RUSTDOC: &str = "TURNO_XTASK_AS_RUSTDOC";
 
-/// Compares the list with the code; `true` if they are equal. With `write` the list is written anew.
+/// Compares the lists with the code; `true` if they are equal and complete. With `write` the lists are written anew.
 pub(crate) fn run(root: &Path, write: bool) -> Result<bool> {
-    let (client, proto) = (document(root, CLIENT)?, document(root, PROTO)?);
-    let shown = reexports::of(&fs::read_to_string(&client)?)?;
-    let mut lines = items(&client)?;
-    lines.extend(items(&proto)?.into_iter().filter(|line| reexports::is_part(line, &shown)));
-    let list = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
-    let path = root.join(LIST);
-    if write {
-        fs::write(&path, &list).with_context(|| format!("cannot write {LIST}"))?;
+    let others = OTHERS.iter().map(|(name, features)| items(&document(root, name, features)?));
+    let others: Vec<String> = others.collect::<Result<Vec<_>>>()?.concat();
+    let mut is_good = true;
+    for published in &CRATES {
+        is_good &= compare(root, published, &others, write)?;
     }
-    let published = fs::read_to_string(&path).unwrap_or_default();
-    let (gone, new) = differences(&published, &list);
+    Ok(is_good)
+}
+
+fn compare(root: &Path, published: &Crate, others: &[String], write: bool) -> Result<bool> {
+    let Crate { name, list: file } = published;
+    let json = document(root, name, &[])?;
+    let shown = reexports::of(&fs::read_to_string(&json)?)?;
+    let mut lines = items(&json)?;
+    lines.extend(others.iter().filter(|line| reexports::is_part(line, &shown)).cloned());
+    let list = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let path = root.join(file);
+    if write {
+        fs::write(&path, &list).with_context(|| format!("cannot write {file}"))?;
+    }
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    let (gone, new) = differences(&before, &list);
     for line in &gone {
         println!("api: - {line}");
     }
     for line in &new {
         println!("api: + {line}");
     }
-    println!("api: {} items, {} gone, {} new", lines.len(), gone.len(), new.len());
-    if !gone.is_empty() || !new.is_empty() {
+    println!("api: {name}: {} items, {} gone, {} new", lines.len(), gone.len(), new.len());
+    if before != list {
         println!(
-            "api: the public API of {CLIENT} has changed: `cargo xtask api --write`; a removal is a breaking change"
+            "api: the public API of {name} has changed: `cargo xtask api --write`; a removal is a breaking change"
         );
     }
-    Ok(published == list)
+    let missing = missing(&lines, &shown);
+    for (item, line) in &missing {
+        println!("api: {name} does not re-export {item}, which it shows: {line}");
+    }
+    let broken = released::broken(root, file, &list)?;
+    for problem in &broken {
+        println!("api: {problem}");
+    }
+    Ok(before == list && missing.is_empty() && broken.is_empty())
+}
+
+/// Types of other crates that a program can meet and cannot name, each with a line that shows it.
+fn missing<'a>(lines: &'a [String], shown: &[String]) -> BTreeMap<String, &'a str> {
+    let crates = OTHERS.map(|(name, _)| name.replace('-', "_"));
+    let mut missing = BTreeMap::new();
+    // An implementation shows its types only to those who have them already.
+    let is_impl = |line: &str| line.starts_with("impl") || line.starts_with("pub fn core::");
+    for line in lines.iter().filter(|line| !is_impl(line)) {
+        for item in reexports::types(line, &crates) {
+            if !shown.iter().any(|path| reexports::is_same(path, &item)) {
+                missing.entry(item).or_insert(line.as_str());
+            }
+        }
+    }
+    missing
 }
 
 /// Lines of the first that the second lacks, and the other way round.
@@ -59,11 +103,11 @@ fn differences<'a>(published: &'a str, list: &'a str) -> (Vec<&'a str>, Vec<&'a 
     (before.difference(&after).copied().collect(), after.difference(&before).copied().collect())
 }
 
-/// Writes rustdoc's JSON of a crate, with its default features; the path of the file.
-fn document(root: &Path, package: &str) -> Result<PathBuf> {
-    let words = ["cargo", "rustdoc", "--package", package, "--lib", "--locked", "--quiet", "--"];
-    let json = ["-Z", "unstable-options", "--output-format", "json", "--cap-lints", "allow"];
-    let mut command = Machine::new(root).command(&[&words[..], &json].concat());
+/// Writes rustdoc's JSON of a crate, with its default features and these; the path of the file.
+fn document(root: &Path, package: &str, features: &[&str]) -> Result<PathBuf> {
+    let words = ["cargo", "rustdoc", "--package", package, "--lib", "--locked", "--quiet"];
+    let json = ["--", "-Z", "unstable-options", "--output-format", "json", "--cap-lints", "allow"];
+    let mut command = Machine::new(root).command(&[&words[..], features, &json].concat());
     let here = env::current_exe().context("this program's own path")?;
     let status = command.env("RUSTDOC", here).env(AS_RUSTDOC, "1").status().context("cargo does not start")?;
     if !status.success() {
@@ -132,6 +176,16 @@ mod tests {
         let (gone, new) = differences("pub fn a()\npub fn b()\n", "pub fn b()\npub fn c()\n");
         assert_eq!((gone, new), (vec!["pub fn a()"], vec!["pub fn c()"]));
         assert_eq!(differences("a\n", "a\n"), (vec![], vec![]));
+    }
+
+    #[test]
+    fn types_that_cannot_be_named_are_told_with_a_line() {
+        let lines =
+            ["pub fn client::ask() -> turno_proto::model::Answer", "pub client::View::at: turno_proto::model::Moment"];
+        let lines = lines.map(str::to_owned);
+        let shown = ["turno_proto::model::Moment".to_owned()];
+        let missing = missing(&lines, &shown);
+        assert_eq!(missing, BTreeMap::from([("turno_proto::model::Answer".to_owned(), lines[0].as_str())]));
     }
 
     #[test]

@@ -27,6 +27,36 @@ pub(super) fn is_part(line: &str, paths: &[String]) -> bool {
     })
 }
 
+/// The types, constants excluded, of these crates that a line names: paths up to the first name in upper case.
+pub(super) fn types(line: &str, crates: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for word in line.split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':')) {
+        let mut path = Vec::new();
+        let mut segments = word.trim_end_matches(':').split("::");
+        if !segments.clone().next().is_some_and(|first| crates.iter().any(|of| of == first)) {
+            continue;
+        }
+        let is_type = segments.any(|segment| {
+            path.push(segment);
+            segment.starts_with(char::is_uppercase) && segment.contains(char::is_lowercase)
+        });
+        if is_type {
+            found.push(path.join("::"));
+        }
+    }
+    found
+}
+
+/// Whether two paths are about one type: the same name in the same crate. rustdoc names a type now by the module that declares it,
+/// which may be private, now by the one that shows it.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let ends = |path: &str| {
+        let crate_name = path.split("::").next().unwrap_or_default().to_owned();
+        (crate_name, path.rsplit("::").next().unwrap_or_default().to_owned())
+    };
+    ends(one) == ends(other)
+}
+
 /// The words of a line up to the types of a function or a field; all of an implementation.
 fn subject(line: &str) -> &str {
     if line.starts_with("impl") {
@@ -49,6 +79,16 @@ mod tests {
         } }"#;
         assert_eq!(of(json).unwrap(), ["other::model::Code"]);
         assert!(of("no").is_err());
+    }
+
+    #[test]
+    fn types_of_other_crates_are_found() {
+        let crates = ["other".to_owned()];
+        let line =
+            "pub fn mine::a(other::model::Code, &[other::b::View::Part]) -> alloc::vec::Vec<other::MAX> other::c::go";
+        assert_eq!(types(line, &crates), ["other::model::Code", "other::b::View"]);
+        assert!(is_same("other::model::Code", "other::code::Code"));
+        assert!(!is_same("other::model::Code", "another::model::Code") && !is_same("other::Code", "other::CodeText"));
     }
 
     #[test]
