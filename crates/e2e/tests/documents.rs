@@ -139,15 +139,15 @@ fn difference_in_time(process: &Background, expected: &[String], ports: &Ports) 
 impl Session {
     /// Types a command; says how what it prints differs from the document.
     fn run(&mut self, step: &Step) -> Option<String> {
-        let command = step.command.replace("cargo run --release --", "turno");
+        let command = &step.command;
         let goes_on = ["turno serve", "turno work ", "turno worker start", "turno worker deploy"];
         if goes_on.iter().any(|start| command.starts_with(start)) {
-            return self.run_on(&command, step);
+            return self.run_on(command, step);
         }
         if command.starts_with("turno sub ") {
-            return self.listen(&command, step);
+            return self.listen(command, step);
         }
-        let run = Run::finish(self.shell(&command), b"", wait::PATIENCE);
+        let run = Run::finish(self.shell(command), b"", wait::PATIENCE);
         difference(&step.expected, &self.ports.printed(&run.text()))
     }
 
