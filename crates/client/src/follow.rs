@@ -180,7 +180,7 @@ mod tests {
         AdminAnswer::Job { job: Box::new(JobView { state, ..JobView::default() }) }
     }
 
-    /// What a call asks for: the state, or output from a task on or after a moment.
+    /// The question of a call: the state, or output from a task on or after a moment.
     fn asked(call: &AdminCall) -> (Option<u32>, Option<u64>) {
         match call {
             AdminCall::JobOutput { from, after, follow: true, .. } => (Some(from.task), *after),

@@ -26,7 +26,7 @@ pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
             let found = ours.iter().find(|(_, package)| *package == dependency.name);
             if let Some((other, _)) = found
                 && let Some(rule) = forbids(folder, other)
-                && !is_for_examples(folder, other, &dependency)
+                && !is_for_tests(folder, other, &dependency)
             {
                 let advice = format!("{folder} depends on {other}: {rule}");
                 breaches.push(Breach::new(&file.path, dependency.line, advice));
@@ -36,9 +36,10 @@ pub(super) fn direction(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// The documented examples and tests of client and broker take the other one. Nothing of that is shipped.
-fn is_for_examples(from: &str, to: &str, dependency: &Dependency<'_>) -> bool {
-    matches!((from, to), ("client", "broker") | ("broker", "client")) && !dependency.is_shipped
+/// The documented examples and tests of client and broker take the other one, and tests take their own crate with its
+/// features. Nothing of that is shipped.
+fn is_for_tests(from: &str, to: &str, dependency: &Dependency<'_>) -> bool {
+    (from == to || matches!((from, to), ("client", "broker") | ("broker", "client"))) && !dependency.is_shipped
 }
 
 /// Why `crates/from` must not depend on `crates/to`, if it must not.
@@ -142,6 +143,7 @@ mod tests {
             assert!(!faults(direction, folder, &shipped).is_empty());
             assert!(!faults(direction, "proto", &for_examples).is_empty());
         }
+        assert!(faults(direction, "proto", "[dev-dependencies]\nturno-proto = { path = \".\" }\n").is_empty());
     }
 
     #[test]

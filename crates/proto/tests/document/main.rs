@@ -18,6 +18,7 @@ const VIEWS: &str = include_str!("../../../../docs/reference/views.md");
 const LINKS: &str = include_str!("../../../../docs/reference/protocol/links.md");
 const RING: &str = include_str!("../../../../docs/reference/protocol/ring.md");
 const HOW_TO: &str = include_str!("../../../../docs/how-to/write-a-client.md");
+const WHY: &str = include_str!("../../../../docs/how-to/find-why-a-message-waits.md");
 /// Four screens.
 const HOW_TO_LINES_MAX: usize = 200;
 
@@ -165,4 +166,30 @@ fn every_key_of_a_map_is_named() {
 #[test]
 fn every_dump_is_a_golden_vector() {
     assert_dumps(&all_pages(), &golden::all());
+}
+
+/// Names of reasons in the first rows of tables whose heading has them, at that column.
+fn reasons(page: &str, heading: &str, column: usize) -> Vec<std::collections::BTreeSet<String>> {
+    let tables = page.split(heading).skip(1);
+    let names = |row: &str| -> Vec<String> {
+        let cell = row.split('|').nth(column + 1).unwrap_or_default();
+        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    tables
+        .map(|table| table.lines().skip(2).take_while(|line| line.starts_with('|')).flat_map(names).collect())
+        .collect()
+}
+
+/// The page for people has a row for every reason of a message and of a job.
+#[test]
+fn every_reason_has_advice() {
+    let known = reasons(ADMIN, "| reason | details | meaning |", 0);
+    let advised = reasons(WHY, "| because | name | what to do |", 1);
+    let ([of_message, of_job, of_task], [messages, tasks]) = (&known[..], &advised[..]) else {
+        panic!("{known:?} {advised:?}");
+    };
+    assert_eq!(of_message, messages);
+    assert!(of_message.len() > 20 && of_job.is_subset(tasks), "{:?}", of_job.difference(tasks));
+    let all = of_job.union(of_task).cloned().collect();
+    assert!(tasks.is_subset(&all), "{:?}", tasks.difference(&all));
 }
