@@ -24,7 +24,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .time_limit(Duration::from_secs(60))
         .key("thumbnails-2026-11");
     let job = submission.clone().await?;
-    println!("job {}: {} tasks wait, because {:?}", job.id, job.counts.waiting, job.because);
+    let because = job.because.as_ref().map_or_else(String::new, ToString::to_string);
+    println!("job {}: {} tasks wait: {because}", job.id, job.counts.waiting);
     assert_eq!((job.state, job.counts.waiting), (JobState::Waiting, 3));
     assert_eq!(jobs.get(job.id).await?.because.as_deref(), Some(&JobReason::NoWorker));
 

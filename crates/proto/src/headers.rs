@@ -15,6 +15,7 @@ pub type Headers = BTreeMap<String, String>;
 
 /// Why headers cannot be written or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum HeadersError {
     /// More than [`HEADERS_MAX`].
     #[error("a message has at most {HEADERS_MAX} headers")]

@@ -21,6 +21,7 @@ pub struct Array {
 
 /// Why something is no array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ArrayError {
     /// Not of the form.
     #[error("invalid array: expected numbers A and ranges A-B or A-B:STEP, for example 1-1000, 0-90:10, 8 or 1,3,5-8")]

@@ -14,6 +14,7 @@ pub struct DedupId(Box<[u8]>);
 
 /// Why something is no dedup id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum DedupIdError {
     /// There is nothing.
     #[error("a dedup id has at least one byte")]

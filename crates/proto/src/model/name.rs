@@ -13,6 +13,7 @@ pub struct QueueName(Arc<str>);
 
 /// Why a text is not a queue name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum NameError {
     /// No characters at all.
     #[error("a queue name needs at least one character")]

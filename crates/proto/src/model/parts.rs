@@ -10,6 +10,7 @@ pub const HEADER: &str = "parts";
 
 /// Why a list of lengths does not fit its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum PartsError {
     /// Not decimal numbers with one blank between them.
     #[error("invalid list of parts: must be lengths in decimal, separated by one blank")]

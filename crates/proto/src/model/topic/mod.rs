@@ -19,6 +19,7 @@ pub struct Topic(Arc<str>);
 
 /// Why a text is no topic, or no filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TopicError {
     /// No characters at all.
     #[error("a topic has at least one character")]
