@@ -75,7 +75,7 @@ pub use turno_proto::model::{Code, CodeText, Limits, NameError, QueueName};
 pub use turno_proto::native::Secret;
 pub use turno_proto::zmtp::SocketType;
 pub use turno_proto::zmtp::curve::{BadKey, KeyPair, PublicKey};
-pub use turno_store::{CommitError, CommitNo, Epoch, OpenError, ReadError, Retry, Wrong};
+pub use turno_store::{CommitError, CommitNo, DamageKind, Epoch, OpenError, ReadError, Retry};
 
 pub use embedded::{Broker, BrokerBuilder};
 pub use error::{ServeError, StoreError};

@@ -42,8 +42,8 @@ pub use turno_proto::headers::{Headers, HeadersError};
 pub use turno_proto::model::parts::PartsError;
 pub use turno_proto::model::view::Because;
 pub use turno_proto::model::{
-    BroadcastConsumer, BroadcastEnd, ClosingReason, Code, CodeText, DedupIdError, Durability, Filter, IdError, MessageId,
-    Moment, MomentError, NameError, QueueName, Seconds, Slots, Token, Topic, TopicError, WorkerId,
+    BroadcastConsumer, BroadcastEnd, ClosingReason, Code, CodeText, DedupIdError, Durability, Filter, IdError,
+    MessageId, Moment, MomentError, NameError, QueueName, Seconds, Slots, Token, Topic, TopicError, WorkerId,
 };
 #[cfg(feature = "unstable-core")]
 #[doc(hidden)]
