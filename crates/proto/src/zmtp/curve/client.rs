@@ -24,7 +24,7 @@ impl ExpectWelcome {
     pub(in crate::zmtp) fn hello(entropy: &Entropy, server: PublicKey, out: &mut Vec<u8>) -> Self {
         let short_term = KeyPair::from_secret(piece(entropy, 0));
         let mut sealed = Vec::new();
-        seal(&short_term.shared(server), &short_nonce(*b"CurveZMQHELLO---", HELLO), &[&[0; 64]], &mut sealed);
+        seal(&short_term.shared(server).any(), &short_nonce(*b"CurveZMQHELLO---", HELLO), &[&[0; 64]], &mut sealed);
         let data: [&[u8]; 5] = [&[1, 0], &[0; 72], short_term.public.as_bytes(), &HELLO.to_be_bytes(), &sealed];
         command::encode("HELLO", &data, out);
         Self { short_term, vouch_nonce: piece(entropy, 32) }
@@ -41,7 +41,7 @@ impl ExpectWelcome {
     ) -> Result<ExpectReady, ZmtpFault> {
         let mut fields = Fields(welcome);
         let nonce = long_nonce(*b"WELCOME-", *fields.take()?);
-        let text = open(&self.short_term.shared(server), &nonce, fields.0).ok_or(ZmtpFault::BadBox)?;
+        let text = open(&self.short_term.shared(server).any(), &nonce, fields.0).ok_or(ZmtpFault::BadBox)?;
         let mut fields = Fields(&text);
         let server_short_term = fields.key()?;
         let cookie = fields.take::<COOKIE_LEN>()?;
@@ -52,13 +52,13 @@ impl ExpectWelcome {
         let mut vouch = Vec::with_capacity(VOUCH_LEN);
         vouch.extend_from_slice(&self.vouch_nonce);
         let pieces: [&[u8]; 2] = [self.short_term.public.as_bytes(), server.as_bytes()];
-        seal(&keys.shared(server_short_term), &long_nonce(*b"VOUCH---", self.vouch_nonce), &pieces, &mut vouch);
+        seal(&keys.shared(server_short_term).any(), &long_nonce(*b"VOUCH---", self.vouch_nonce), &pieces, &mut vouch);
         let shared = self.short_term.shared(server_short_term);
         let mut sealed = Vec::new();
         let pieces: [&[u8]; 3] = [keys.public.as_bytes(), &vouch, metadata];
-        seal(&shared, &short_nonce(*b"CurveZMQINITIATE", INITIATE), &pieces, &mut sealed);
+        seal(&shared.any(), &short_nonce(*b"CurveZMQINITIATE", INITIATE), &pieces, &mut sealed);
         command::encode("INITIATE", &[cookie, &INITIATE.to_be_bytes(), &sealed], out);
-        Ok(ExpectReady { traffic: Traffic::client(shared, INITIATE) })
+        Ok(ExpectReady { traffic: Traffic::client(&shared, INITIATE) })
     }
 }
 

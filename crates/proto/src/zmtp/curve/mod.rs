@@ -4,17 +4,19 @@
 //! in. `client` and `server` hold the states of the handshake; `traffic` is the encryption of everything after it.
 
 pub(super) mod client;
+mod key;
 pub(super) mod server;
 pub(super) mod traffic;
 
 use std::fmt;
 use std::str::FromStr;
 
+use crypto_box::SecretKey;
 use crypto_box::aead::AeadInPlace;
 use crypto_box::aead::consts::{U16, U24};
-use crypto_box::{SalsaBox, SecretKey};
 use zeroize::Zeroizing;
 
+use self::key::SharedKey;
 use super::{ZmtpFault, z85};
 
 /// Bytes of randomness that a connection needs: a short-term key, a key for the cookie and two nonces.
@@ -98,9 +100,9 @@ impl KeyPair {
         self.public
     }
 
-    /// The box that only the owners of these two pairs can read and write.
-    fn shared(&self, other: PublicKey) -> SalsaBox {
-        SalsaBox::new(&crypto_box::PublicKey::from_bytes(other.0), &self.secret)
+    /// The key that only the owners of these two pairs know.
+    fn shared(&self, other: PublicKey) -> SharedKey {
+        SharedKey::new(&self.secret, other)
     }
 }
 

@@ -54,7 +54,7 @@ impl ExpectHello {
             return Err(ZmtpFault::BadCommand);
         }
         let shared = keys.shared(client);
-        open(&shared, &short_nonce(*b"CurveZMQHELLO---", number), sealed)
+        open(&shared.any(), &short_nonce(*b"CurveZMQHELLO---", number), sealed)
             .filter(|text| text.iter().all(|byte| *byte == 0))
             .ok_or(ZmtpFault::BadBox)?;
 
@@ -67,7 +67,7 @@ impl ExpectHello {
         let secret = Zeroizing::new(short_term.secret.to_bytes());
         seal(&cookie_key, &long_nonce(*b"COOKIE--", cookie_nonce), &[client.as_bytes(), &*secret], &mut inner);
         let mut sealed = Vec::new();
-        seal(&shared, &long_nonce(*b"WELCOME-", welcome_nonce), &[&inner], &mut sealed);
+        seal(&shared.any(), &long_nonce(*b"WELCOME-", welcome_nonce), &[&inner], &mut sealed);
         command::encode("WELCOME", &[&welcome_nonce, &sealed], out);
         Ok(ExpectInitiate { cookie_key, heard: rises(0, number)? })
     }
@@ -87,19 +87,20 @@ impl ExpectInitiate {
         let client = cookie.key()?;
         let short_term = KeyPair::from_secret(*cookie.take()?);
         let shared = short_term.shared(client);
-        let text = open(&shared, &short_nonce(*b"CurveZMQINITIATE", number), fields.0).ok_or(ZmtpFault::BadBox)?;
+        let text =
+            open(&shared.any(), &short_nonce(*b"CurveZMQINITIATE", number), fields.0).ok_or(ZmtpFault::BadBox)?;
 
         let mut fields = Fields(&text);
         let key = fields.key()?;
         let vouch_nonce = fields.take::<LONG_NONCE_LEN>()?;
         let vouch = fields.take::<{ TAG_LEN + 2 * KEY_LEN }>()?;
-        let vouch = open(&short_term.shared(key), &long_nonce(*b"VOUCH---", *vouch_nonce), vouch);
+        let vouch = open(&short_term.shared(key).any(), &long_nonce(*b"VOUCH---", *vouch_nonce), vouch);
         let mut wanted = client.as_bytes().to_vec();
         wanted.extend_from_slice(keys.public.as_bytes());
         vouch.filter(|vouch| **vouch == wanted).ok_or(ZmtpFault::BadVouch)?;
 
         let metadata = fields.0.to_vec();
-        Ok(ExpectVerdict { key, metadata, traffic: Traffic::server(shared, number) })
+        Ok(ExpectVerdict { key, metadata, traffic: Traffic::server(&shared, number) })
     }
 }
 

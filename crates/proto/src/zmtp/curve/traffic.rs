@@ -1,7 +1,8 @@
 //! The encryption of everything after the handshake: each frame is the body of a MESSAGE, with flags of its own inside.
 
-use crypto_box::SalsaBox;
+use crypto_secretbox::XSalsa20Poly1305;
 
+use super::key::{MessageBox, SharedKey};
 use super::{Cipher, Fields, TAG_LEN, open, rises, seal, short_nonce};
 use crate::zmtp::{ZmtpFault, command, frame};
 
@@ -16,9 +17,13 @@ pub(in crate::zmtp) const OVERHEAD: usize = PREFIX_LEN + 1;
 const MORE: u8 = 0b01;
 const COMMAND: u8 = 0b10;
 
-/// The key of a connection, and the numbers of both ends.
+/// The keys of a connection, and the numbers of both ends.
 pub(in crate::zmtp) struct Traffic {
-    shared: SalsaBox,
+    /// For READY, which ends the handshake.
+    ready: XSalsa20Poly1305,
+    /// For messages of this end and of the other.
+    ours: MessageBox,
+    theirs: MessageBox,
     is_server: bool,
     /// The last number of each end.
     said: u64,
@@ -33,12 +38,17 @@ pub(in crate::zmtp) struct Opened {
 }
 
 impl Traffic {
-    pub(super) const fn server(shared: SalsaBox, heard: u64) -> Self {
-        Self { shared, is_server: true, said: 0, heard }
+    pub(super) fn server(shared: &SharedKey, heard: u64) -> Self {
+        Self::new(shared, true, 0, heard)
     }
 
-    pub(super) const fn client(shared: SalsaBox, said: u64) -> Self {
-        Self { shared, is_server: false, said, heard: 0 }
+    pub(super) fn client(shared: &SharedKey, said: u64) -> Self {
+        Self::new(shared, false, said, 0)
+    }
+
+    fn new(shared: &SharedKey, is_server: bool, said: u64, heard: u64) -> Self {
+        let boxes = |by_server| shared.of_purpose(Self::purpose(by_server));
+        Self { ready: shared.any(), ours: boxes(is_server), theirs: boxes(!is_server), is_server, said, heard }
     }
 
     /// Both ends have the same key, so that each direction has nonces of its own.
@@ -49,7 +59,7 @@ impl Traffic {
     pub(super) fn say_ready(&mut self, metadata: &[u8], out: &mut Vec<u8>) {
         self.said += 1;
         let mut sealed = Vec::new();
-        seal(&self.shared, &short_nonce(*b"CurveZMQREADY---", self.said), &[metadata], &mut sealed);
+        seal(&self.ready, &short_nonce(*b"CurveZMQREADY---", self.said), &[metadata], &mut sealed);
         command::encode("READY", &[&self.said.to_be_bytes(), &sealed], out);
     }
 
@@ -57,7 +67,7 @@ impl Traffic {
         let mut fields = Fields(ready);
         self.heard = rises(self.heard, fields.number()?)?;
         let nonce = short_nonce(*b"CurveZMQREADY---", self.heard);
-        open(&self.shared, &nonce, fields.0).map(|text| text.to_vec()).ok_or(ZmtpFault::BadBox)
+        open(&self.ready, &nonce, fields.0).map(|text| text.to_vec()).ok_or(ZmtpFault::BadBox)
     }
 
     /// Appends a frame that carries these bytes.
@@ -74,7 +84,7 @@ impl Traffic {
         pieces.iter().for_each(|piece| out.extend_from_slice(piece));
         let nonce = short_nonce(Self::purpose(self.is_server), self.said);
         if let Some((tag, text)) = out.get_mut(at..).and_then(<[u8]>::split_first_chunk_mut) {
-            *tag = self.shared.encrypt(&nonce, text);
+            *tag = self.ours.encrypt(&nonce, text);
         }
     }
 
@@ -86,7 +96,7 @@ impl Traffic {
         }
         let number = rises(self.heard, fields.number()?)?;
         let nonce = short_nonce(Self::purpose(!self.is_server), number);
-        if !self.shared.decrypt(&nonce, text, fields.take()?) {
+        if !self.theirs.decrypt(&nonce, text, fields.take()?) {
             return Err(ZmtpFault::BadBox);
         }
         self.heard = number;
