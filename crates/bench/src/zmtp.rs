@@ -272,7 +272,7 @@ pub(crate) mod tests {
     struct Broker {
         session: ZmtpSession,
         out: Vec<u8>,
-        heard: Vec<Message>,
+        heard: Vec<Message<'static>>,
     }
 
     impl Broker {
@@ -293,7 +293,7 @@ pub(crate) mod tests {
                 match step {
                     ZmtpStep::NeedMore => return,
                     ZmtpStep::Asks(_) => drop(self.session.accept(Mono::ZERO, &mut self.out)),
-                    ZmtpStep::Message(message) => self.heard.push(message),
+                    ZmtpStep::Message(message) => self.heard.push(message.into_owned()),
                     _ => {}
                 }
             }
@@ -319,7 +319,7 @@ pub(crate) mod tests {
                 assert_eq!(talk.take(&[byte], &mut out, &mut seen).unwrap(), 1);
             }
         }
-        let parts = |message: &Message| message.parts().map(<[u8]>::to_vec).collect();
+        let parts = |message: &Message<'_>| message.parts().map(<[u8]>::to_vec).collect();
         (broker.heard.iter().map(parts).collect(), seen)
     }
 

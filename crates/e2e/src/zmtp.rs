@@ -21,7 +21,7 @@ pub struct Wire {
     rest: Vec<u8>,
     out: Vec<u8>,
     /// Steps that came while heartbeats were awaited.
-    told: VecDeque<ZmtpStep>,
+    told: VecDeque<ZmtpStep<'static>>,
     /// Whether clients may connect that show who they are.
     accepts: bool,
     /// Commands that were dealt with in the session since the handshake: PING and PONG.
@@ -74,7 +74,7 @@ impl Wire {
     }
 
     /// The next thing that the session tells.
-    pub fn hear(&mut self) -> Result<ZmtpStep, ZmtpFault> {
+    pub fn hear(&mut self) -> Result<ZmtpStep<'static>, ZmtpFault> {
         self.resume();
         let end = Instant::now() + wait::PATIENCE;
         while Instant::now() < end {
@@ -120,6 +120,7 @@ impl Wire {
         self.flush();
         timely?;
         let stepped = self.session.step(now, &self.rest, &mut self.out);
+        let stepped = stepped.map(|(step, used)| (step.into_owned(), used));
         self.flush();
         let (step, used) = stepped?;
         self.rest.drain(..used);
@@ -131,7 +132,7 @@ impl Wire {
         Ok(())
     }
 
-    fn judge(&mut self, step: ZmtpStep) -> Result<ZmtpStep, ZmtpFault> {
+    fn judge(&mut self, step: ZmtpStep<'static>) -> Result<ZmtpStep<'static>, ZmtpFault> {
         let step = match step {
             ZmtpStep::Asks(_) if self.accepts => self.session.accept(self.now(), &mut self.out),
             ZmtpStep::Asks(_) => {

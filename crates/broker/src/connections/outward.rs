@@ -37,12 +37,10 @@ impl PeerSink for ConnectionTable {
         self.write(conn, |out| encode_publication(publication, out));
     }
 
-    fn peer(&mut self, mut effect: PeerEffect) {
-        if self.zmq.count > 0 {
-            match self.not_for_zmq(effect) {
-                Some(other) => effect = other,
-                None => return,
-            }
+    fn peer(&mut self, effect: PeerEffect) {
+        if let Some(conn) = self.zmq_addressee(&effect) {
+            self.tell_zmq(conn, effect);
+            return;
         }
         match effect {
             // Only from another thread: an engine right here lends its deliveries.

@@ -142,7 +142,7 @@ impl ConnectionTable {
     /// Counts what a connection's out-buffer takes.
     #[inline]
     pub(super) fn count_out(&mut self, id: ConnId) {
-        if let Some((connection, account)) = self.with_account(id) {
+        if let Some((connection, account, _)) = self.with_shared(id) {
             let bytes = connection.out_bytes();
             account.outgoing(&mut connection.counted_out, bytes);
         }
@@ -150,7 +150,7 @@ impl ConnectionTable {
 
     /// Counts what a connection's in-buffer takes.
     pub(super) fn count_in(&mut self, id: ConnId) {
-        if let Some((connection, account)) = self.with_account(id) {
+        if let Some((connection, account, _)) = self.with_shared(id) {
             let bytes = connection.in_bytes();
             account.incoming(&mut connection.counted_in, bytes);
         }
@@ -158,7 +158,7 @@ impl ConnectionTable {
 
     /// The frame in the in-buffer is complete, and counts with its own size from now on.
     fn hand_on(&mut self, id: ConnId) {
-        if let Some((connection, account)) = self.with_account(id) {
+        if let Some((connection, account, _)) = self.with_shared(id) {
             connection.reading = None;
             account.incoming(&mut connection.counted_in, 0);
         }
@@ -166,7 +166,7 @@ impl ConnectionTable {
 
     /// Sets memory aside for a frame. False: there is none.
     fn set_aside(&mut self, now: Mono, id: ConnId, begun: LongFrame) -> bool {
-        let Some((connection, account)) = self.with_account(id) else { return false };
+        let Some((connection, account, _)) = self.with_shared(id) else { return false };
         let bytes = begun.bytes + connection.held_bytes();
         let aside = account.set_aside(&mut connection.counted_in, bytes, begun.claim == FrameAdmission::Settling);
         if aside {

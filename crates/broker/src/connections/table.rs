@@ -368,11 +368,11 @@ impl ConnectionTable {
         self.by_place.get_mut(place)?.as_mut().filter(|connection| connection.id == id)
     }
 
-    /// A connection, and where its memory is counted.
-    pub(super) fn with_account(&mut self, id: ConnId) -> Option<(&mut Connection, &mut Account)> {
+    /// A connection, the account of its memory, and the state that ZeroMQ connections share.
+    pub(super) fn with_shared(&mut self, id: ConnId) -> Option<(&mut Connection, &mut Account, &mut ZmqConnections)> {
         let place = self.place(id);
         let connection = self.by_place.get_mut(place)?.as_mut().filter(|connection| connection.id == id)?;
-        Some((connection, &mut self.account))
+        Some((connection, &mut self.account, &mut self.zmq))
     }
 
     pub(super) const fn len(&self) -> usize {

@@ -5,7 +5,6 @@ mod connection;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tracing::{debug, info};
 use turno_engine::{BorrowedPayload, Deliver, EventRef, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::AdminAnswer;
@@ -22,7 +21,7 @@ use super::table::{Connection, ConnectionPhase, ConnectionTable, PeerProtocol};
 use super::{Connections, EngineHandle, Nonces};
 use crate::log_limit::{self, LogKind};
 use crate::turn::work_of;
-use crate::zmq::{Count, Dialect, DialectOutput, Endpoints, event_frames};
+use crate::zmq::{Count, Dialect, DialectOutput, Endpoints, PeerMessage, event_frames};
 
 /// State that the ZeroMQ connections of a router share.
 #[derive(Debug)]
@@ -33,6 +32,8 @@ pub(super) struct ZmqConnections {
     pub(super) count: usize,
     /// Inputs of dialects to the engine.
     inputs: VecDeque<Input>,
+    /// Messages of dialects to a peer; empty in between.
+    says: Vec<PeerMessage<'static>>,
     /// Connections that are to end, and why.
     failed: Vec<(ConnId, Code)>,
     limits: ZmqLimits,
@@ -45,6 +46,7 @@ impl ZmqConnections {
             nonces: Nonces::System,
             count: 0,
             inputs: VecDeque::new(),
+            says: Vec::new(),
             failed: Vec::new(),
             limits: ZmqLimits::new(limits),
         }
@@ -71,25 +73,27 @@ impl ConnectionTable {
         conn: ConnId,
         with: impl FnOnce(&mut Dialect, &mut DialectOutput<'_>) -> R,
     ) -> Option<R> {
-        let (mut inputs, mut says) = (std::mem::take(&mut self.zmq.inputs), Vec::new());
-        let (now, memory) = (self.now, self.account.meter().room());
-        let result = self.zmq_mut(conn).and_then(|ZmqConnection { dialect, endpoint, .. }| {
-            let mut out = DialectOutput { conn, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
-            Some(with(dialect.as_mut()?, &mut out))
-        });
-        self.zmq.inputs = inputs;
-        for frames in says {
-            self.say(conn, &frames, false);
+        let now = self.now;
+        let (connection, account, zmq) = self.with_shared(conn).filter(|(connection, ..)| !connection.is_doomed())?;
+        let PeerProtocol::Zmtp(protocol) = &mut connection.protocol else { return None };
+        let (ZmqConnection { dialect, endpoint, .. }, memory) = (&mut **protocol, account.meter().room());
+        let mut out = DialectOutput { conn, endpoint, now, memory, inputs: &mut zmq.inputs, says: &mut zmq.says };
+        let result = with(dialect.as_mut()?, &mut out);
+        if !zmq.says.is_empty() {
+            for said in std::mem::take(&mut self.zmq.says) {
+                self.say(conn, &said, false);
+            }
         }
-        result
+        Some(result)
     }
 
     /// Writes a message. True if it is among what waits to be written.
-    fn say(&mut self, conn: ConnId, frames: &[Bytes], slots_limit_it: bool) -> bool {
+    fn say(&mut self, conn: ConnId, said: &PeerMessage<'_>, slots_limit_it: bool) -> bool {
         let Some(connection) = self.room_of(conn) else { return false };
         let before = connection.out.len();
         let PeerProtocol::Zmtp(protocol) = &mut connection.protocol else { return false };
-        protocol.session.send(frames.iter().map(|frame| &**frame), &mut connection.out);
+        protocol.session.send_encoded(said.envelope.encoded(), &mut connection.out);
+        protocol.session.send(said.behind(), &mut connection.out);
         protocol.endpoint.count(Count::Sent);
         if slots_limit_it {
             connection.add_slot_limited(before)
@@ -103,11 +107,12 @@ impl ConnectionTable {
     /// A delivery, if it is for a ZeroMQ peer.
     pub(super) fn zmq_deliver(&mut self, deliver: &Deliver<BorrowedPayload<'_>>) -> bool {
         let conn = deliver.conn;
-        if !self.is_zmq(conn) {
-            return false;
-        }
-        if let Some(Some(frames)) = self.with_dialect(conn, |dialect, _| dialect.delivery(deliver))
-            && self.say(conn, &frames, deliver.cost != Cost::Broadcast)
+        let Some(connection) = self.get(conn) else { return false };
+        let PeerProtocol::Zmtp(protocol) = &connection.protocol else { return false };
+        let (dialect, is_pull) = (protocol.dialect.as_ref().filter(|_| !connection.is_doomed()), protocol.is_pull());
+        if let Some(said) = dialect.and_then(|dialect| dialect.delivery(deliver))
+            && self.say(conn, &said, deliver.cost != Cost::Broadcast)
+            && is_pull
         {
             self.queued(conn, deliver.delivery);
         }
@@ -119,9 +124,10 @@ impl ConnectionTable {
         self.with_dialect(conn, |dialect, _| dialect.queued(delivery, waiting));
     }
 
-    /// Returns an effect that is not for a ZeroMQ peer; the others are done.
-    pub(super) fn not_for_zmq(&mut self, effect: PeerEffect) -> Option<PeerEffect> {
-        let conn = match &effect {
+    /// The ZeroMQ peer that an effect is for, if it is for one.
+    pub(super) fn zmq_addressee(&self, effect: &PeerEffect) -> Option<ConnId> {
+        let conn = match effect {
+            _ if self.zmq.count == 0 => return None,
             PeerEffect::Caller { conn, .. }
             | PeerEffect::Answer { conn, .. }
             | PeerEffect::Stop { conn, .. }
@@ -132,17 +138,18 @@ impl ConnectionTable {
             | PeerEffect::Foreman { .. }
             | PeerEffect::Event { .. }
             | PeerEffect::Dial { .. }
-            | PeerEffect::Ring(_) => return Some(effect),
+            | PeerEffect::Ring(_) => return None,
         };
-        if !self.is_zmq(conn) {
-            return Some(effect);
-        }
+        self.is_zmq(conn).then_some(conn)
+    }
+
+    /// An effect for a ZeroMQ peer.
+    pub(super) fn tell_zmq(&mut self, conn: ConnId, effect: PeerEffect) {
         let ended = match effect {
             PeerEffect::Caller { seq, message, .. } => {
-                let frames =
-                    self.with_dialect(conn, |dialect, out| dialect.caller_message(seq, message, out)).flatten();
-                if let Some(frames) = frames {
-                    self.say(conn, &frames, false);
+                let said = self.with_dialect(conn, |dialect, out| dialect.caller_message(seq, message, out)).flatten();
+                if let Some(said) = said {
+                    self.say(conn, &said, false);
                 }
                 None
             }
@@ -166,7 +173,6 @@ impl ConnectionTable {
         };
         self.ends(conn, ended);
         self.ease(conn);
-        None
     }
 
     /// A dialect says that its connection ends, if it does.
@@ -178,29 +184,19 @@ impl ConnectionTable {
 
     /// A connection that was held back may be read from, if enough of its messages have an outcome.
     fn ease(&mut self, conn: ConnId) {
-        let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
-        let limits = self.zmq.limits;
-        if let Some(protocol) = self.zmq_mut(conn)
-            && protocol.held_back
-            && protocol.wants_reading(limits, refuses)
-        {
+        if self.zmq_mut(conn).is_some_and(|protocol| protocol.held_back) && self.zmq_wants_reading(conn) {
             self.granted.push(conn);
         }
     }
 
     /// So many bytes were written to a connection.
     pub(super) fn zmq_wrote(&mut self, conn: ConnId, bytes: usize) -> bool {
-        if self.is_zmq(conn) {
-            self.with_dialect(conn, |dialect, out| dialect.wrote(bytes, out));
-        }
+        self.with_dialect(conn, |dialect, out| dialect.wrote(bytes, out));
         !self.zmq.inputs.is_empty()
     }
 
     /// Whether a dialect wants the connection read from.
     pub(super) fn zmq_wants_reading(&mut self, conn: ConnId) -> bool {
-        if !self.is_zmq(conn) {
-            return true;
-        }
         let refuses = self.account.meter().refuses(limits::READ_BYTES as u64);
         let limits = self.zmq.limits;
         self.zmq_mut(conn).is_none_or(|protocol| protocol.wants_reading(limits, refuses))
@@ -311,7 +307,7 @@ impl<D: EngineHandle> Connections<D> {
         id: ConnId,
         shown: &zmtp::ZmtpCredentials,
         said: &mut Vec<u8>,
-    ) -> Result<ZmtpStep, ZmtpFault> {
+    ) -> Result<ZmtpStep<'static>, ZmtpFault> {
         let Some(protocol) = self.table.zmq_mut(id) else { return Ok(ZmtpStep::NeedMore) };
         if protocol.endpoint.accepts(shown) {
             Ok(protocol.session.accept(now, said))
@@ -335,7 +331,7 @@ impl<D: EngineHandle> Connections<D> {
     }
 
     /// Returns what it weighs.
-    fn take_zmq_step(&mut self, now: Mono, id: ConnId, step: ZmtpStep) -> u32 {
+    fn take_zmq_step(&mut self, now: Mono, id: ConnId, step: ZmtpStep<'_>) -> u32 {
         match step {
             ZmtpStep::NeedMore | ZmtpStep::Done | ZmtpStep::Asks(_) => return 1,
             ZmtpStep::Handshaked(peer) => self.zmq_opened(now, id, peer),

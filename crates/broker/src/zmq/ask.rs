@@ -7,7 +7,7 @@ use turno_proto::zmtp::Message;
 use super::calls::{Call, Calls};
 use super::dialect::{DialectOutput, HANDLE, SETUP};
 use super::endpoint::Count;
-use super::frames::{Frames, delimited, envelope, part, payload_behind};
+use super::frames::{Envelope, PeerMessage, delimited, part, payload_behind};
 
 /// The requests of one socket.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ impl RequestSocket {
         !self.opened
     }
 
-    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&mut self, message: &Message<'_>, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let Some(skip) = self.envelope_of(message) else { return out.drop_message(Count::BadEnvelope) };
         let Some(payload) = payload_behind(message, skip)? else { return out.drop_message(Count::BadEnvelope) };
         if !self.opened {
             self.opened = true;
             out.open(SETUP, HANDLE, out.endpoint.settings().queue.clone());
         }
-        let seq = self.calls.insert(Call::new(envelope(message, skip), None));
+        let seq = self.calls.insert(Call::new(Envelope::of(message, skip), None));
         let retries = Some(out.endpoint.settings().retries);
         let message = Outgoing { retries, ..Outgoing::new(seq, HANDLE, payload) };
         out.put(Input::Request { conn: out.conn, message });
@@ -44,7 +44,7 @@ impl RequestSocket {
     }
 
     /// How many frames the envelope has.
-    fn envelope_of(&self, message: &Message) -> Option<usize> {
+    fn envelope_of(&self, message: &Message<'_>) -> Option<usize> {
         if self.is_req {
             return delimited(message);
         }
@@ -58,7 +58,7 @@ impl RequestSocket {
         seq: u32,
         message: CallerMessage,
         out: &DialectOutput<'_>,
-    ) -> Option<Frames> {
+    ) -> Option<PeerMessage<'static>> {
         match message {
             // A plain socket gets one answer.
             CallerMessage::Reply { more: true, payload } => {
@@ -66,17 +66,12 @@ impl RequestSocket {
                 None
             }
             CallerMessage::Reply { more: false, payload } => {
-                let mut call = self.calls.take(seq)?;
-                let pieces = call.take_pieces();
-                let mut frames = call.envelope;
-                frames.extend(pieces);
-                frames.extend(part(&payload).frames);
-                Some(frames)
+                let call = self.calls.take(seq)?;
+                Some(PeerMessage::with(call.envelope, call.pieces, payload))
             }
             CallerMessage::Undelivered { code, payload } => {
-                let mut frames = self.calls.take(seq)?.envelope;
-                frames.extend(out.failure(code, &payload)?);
-                Some(frames)
+                let envelope = self.calls.take(seq)?.envelope;
+                Some(PeerMessage::frames(envelope, out.failure(code, &payload)?))
             }
             CallerMessage::Progress { .. }
             | CallerMessage::Delivered

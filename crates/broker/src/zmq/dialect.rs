@@ -9,7 +9,7 @@ use turno_proto::zmtp::{Message, SocketType};
 
 use super::ask::RequestSocket;
 use super::endpoint::{Count, Endpoint};
-use super::frames::{Frames, part};
+use super::frames::{Frames, PeerMessage, part};
 use super::mdp::{self, MdpClient, MdpWorker, Speaker};
 use super::push::PushSocket;
 use super::settings::ZmqRole;
@@ -32,7 +32,7 @@ pub(crate) struct DialectOutput<'a> {
     pub(crate) memory: MessageMemory,
     pub(crate) inputs: &'a mut VecDeque<Input>,
     /// Messages for the peer that no effect of the engine is the reason for.
-    pub(crate) says: &'a mut Vec<Frames>,
+    pub(crate) says: &'a mut Vec<PeerMessage<'static>>,
 }
 
 impl DialectOutput<'_> {
@@ -118,7 +118,7 @@ impl Dialect {
     }
 
     /// A message came. An error is why the connection ends.
-    pub(crate) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
+    pub(crate) fn hear(&mut self, message: &Message<'_>, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         out.count(Count::Received);
         if matches!(self, Self::Asks(asks) if asks.is_new()) {
             match mdp::speaker(message, out.now) {
@@ -170,7 +170,7 @@ impl Dialect {
     }
 
     /// A delivery as a message for the peer.
-    pub(crate) fn delivery(&self, deliver: &Deliver<BorrowedPayload<'_>>) -> Option<Frames> {
+    pub(crate) fn delivery<'a>(&self, deliver: &Deliver<BorrowedPayload<'a>>) -> Option<PeerMessage<'a>> {
         match self {
             Self::Works(works) => Some(works.delivery(deliver)),
             Self::Pulls(_) => Some(PullSocket::delivery(deliver)),
@@ -199,7 +199,7 @@ impl Dialect {
         seq: u32,
         message: CallerMessage,
         out: &mut DialectOutput<'_>,
-    ) -> Option<Frames> {
+    ) -> Option<PeerMessage<'static>> {
         match self {
             Self::Asks(asks) => asks.caller_message(seq, message, out),
             Self::MdpClient(client) => client.caller_message(seq, message, out),

@@ -4,28 +4,140 @@ use bytes::Bytes;
 use turno_engine::BorrowedPayload;
 use turno_proto::headers::{self, Headers};
 use turno_proto::model::{Code, Delivery, Payload, limits, parts};
-use turno_proto::zmtp::Message;
+use turno_proto::zmtp::{Message, encode_front};
 
 /// The header of a publication whose first frame is body and topic at once.
 const TOPIC_IN_BODY: &str = "zmq-topic-in-body";
 
-/// The frames of a message or of an envelope.
+/// The frames of a message.
 pub(super) type Frames = Vec<Bytes>;
+
+/// A delivery as a frame.
+const NUMBER_LEN: usize = 8;
+const DELIMITER: &[u8] = b"\x01\0";
+
+/// Frames before a payload, encoded, so that they are written with one copy. Those that are usual need no memory of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Envelope {
+    /// No frames.
+    None,
+    /// An empty frame.
+    Delimiter,
+    /// The number of a delivery and an empty frame.
+    Numbered([u8; 2 + NUMBER_LEN + DELIMITER.len()]),
+    /// Any frames.
+    Other(Box<[u8]>),
+}
+
+impl Envelope {
+    /// The first frames of a message. They have memory of their own: they must not keep all of it.
+    pub(super) fn of(message: &Message<'_>, count: usize) -> Self {
+        match count {
+            0 => Self::None,
+            1 if message.part(0).is_some_and(<[u8]>::is_empty) => Self::Delimiter,
+            _ => {
+                let mut frames = Vec::new();
+                encode_front(message.parts().take(count), &mut frames);
+                Self::Other(frames.into())
+            }
+        }
+    }
+
+    /// A delivery as the envelope that a worker gives back with its reply.
+    pub(super) fn numbered(delivery: Delivery) -> Self {
+        let [n0, n1, n2, n3, n4, n5, n6, n7] = number_of(delivery);
+        Self::Numbered([1, 8, n0, n1, n2, n3, n4, n5, n6, n7, 1, 0])
+    }
+
+    /// The encoded frames.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        match self {
+            Self::None => b"",
+            Self::Delimiter => DELIMITER,
+            Self::Numbered(frames) => frames,
+            Self::Other(frames) => frames,
+        }
+    }
+
+    /// Bytes that it takes beside itself.
+    pub(super) fn held_bytes(&self) -> usize {
+        if let Self::Other(frames) = self { frames.len() } else { 0 }
+    }
+}
+
+/// A message for a peer: an envelope, other frames, and one that is borrowed or shared. There is at least one frame behind the
+/// envelope.
+#[derive(Debug)]
+pub(crate) struct PeerMessage<'a> {
+    pub(crate) envelope: Envelope,
+    pub(super) frames: Frames,
+    pub(super) last: LastFrame<'a>,
+}
+
+/// The last frame of a message.
+#[derive(Debug)]
+pub(crate) enum LastFrame<'a> {
+    /// The others are all.
+    None,
+    /// A borrowed body.
+    Borrowed(&'a [u8]),
+    /// A body.
+    Shared(Bytes),
+}
+
+impl<'a> PeerMessage<'a> {
+    /// Frames without a payload.
+    pub(super) const fn frames(envelope: Envelope, frames: Frames) -> Self {
+        Self { envelope, frames, last: LastFrame::None }
+    }
+
+    /// Other frames, and the payload behind them.
+    pub(super) fn with(envelope: Envelope, mut frames: Frames, payload: Payload) -> Self {
+        if payload.headers {
+            frames.extend(part(&payload).frames);
+            return Self::frames(envelope, frames);
+        }
+        Self { envelope, frames, last: LastFrame::Shared(payload.bytes) }
+    }
+
+    /// The same with a borrowed payload.
+    pub(super) fn with_borrowed(envelope: Envelope, mut frames: Frames, payload: BorrowedPayload<'a>) -> Self {
+        if payload.headers {
+            frames.extend(part(&Payload { headers: true, bytes: payload.bytes.clone() }).frames);
+            return Self::frames(envelope, frames);
+        }
+        Self { envelope, frames, last: LastFrame::Borrowed(payload.bytes) }
+    }
+
+    /// The frames behind the envelope.
+    pub(crate) fn behind(&self) -> impl Iterator<Item = &[u8]> {
+        let last = match &self.last {
+            LastFrame::None => None,
+            LastFrame::Borrowed(bytes) => Some(*bytes),
+            LastFrame::Shared(bytes) => Some(&**bytes),
+        };
+        self.frames.iter().map(|frame| &**frame).chain(last)
+    }
+}
 
 /// The payload that a message is behind its first `skip` frames; `None` if nothing is behind them. An error is why the
 /// connection ends.
-pub(super) fn payload_behind(message: &Message, skip: usize) -> Result<Option<Payload>, Code> {
-    let Some(inner) = message.behind(skip) else { return Ok(None) };
-    match parts::lengths(inner.parts().map(<[u8]>::len)) {
-        Ok(None) => Ok(Some(Payload::body(inner.body().clone()))),
-        Ok(Some(value)) => Ok(with_headers(Headers::from([(parts::HEADER.to_owned(), value)]), inner.body())),
+pub(super) fn payload_behind(message: &Message<'_>, skip: usize) -> Result<Option<Payload>, Code> {
+    if skip >= message.part_count() {
+        return Ok(None);
+    }
+    match parts::lengths(message.parts().skip(skip).map(<[u8]>::len)) {
+        Ok(None) => Ok(Some(Payload::body(message.body_behind(skip)))),
+        Ok(Some(value)) => {
+            Ok(with_headers(Headers::from([(parts::HEADER.to_owned(), value)]), &message.body_behind(skip)))
+        }
         Err(_) => Err(Code::TooManyParts),
     }
 }
 
 /// A publication of one frame, which begins with its topic.
-pub(super) fn whole_publication(message: &Message) -> Option<Payload> {
-    with_headers(Headers::from([(TOPIC_IN_BODY.to_owned(), "yes".to_owned())]), message.body())
+pub(super) fn whole_publication(message: &Message<'_>) -> Option<Payload> {
+    with_headers(Headers::from([(TOPIC_IN_BODY.to_owned(), "yes".to_owned())]), &message.body_behind(0))
 }
 
 fn with_headers(headers: Headers, body: &Bytes) -> Option<Payload> {
@@ -48,13 +160,8 @@ pub(super) fn part(payload: &Payload) -> PayloadFrames {
     PayloadFrames { frames: parts::of(&headers, &body), has_topic: headers.contains_key(TOPIC_IN_BODY) }
 }
 
-/// The frames of a payload that is lent.
-pub(super) fn part_lent(payload: BorrowedPayload<'_>) -> PayloadFrames {
-    part(&Payload { headers: payload.headers, bytes: payload.bytes.clone() })
-}
-
 /// How many frames the envelope takes that ends with the first empty frame; `None` if there is none, or it is too long.
-pub(super) fn delimited(message: &Message) -> Option<usize> {
+pub(super) fn delimited(message: &Message<'_>) -> Option<usize> {
     let mut bytes = 0;
     for (at, part) in message.parts().take(limits::ZMQ_ENVELOPE_FRAMES_MAX).enumerate() {
         if part.is_empty() {
@@ -68,23 +175,16 @@ pub(super) fn delimited(message: &Message) -> Option<usize> {
     None
 }
 
-/// The first frames of a message, with memory of their own: they must not keep all of it.
-pub(super) fn envelope(message: &Message, count: usize) -> Frames {
-    message.parts().take(count).map(Bytes::copy_from_slice).collect()
-}
-
-/// A delivery as the envelope that a worker gives back with its reply.
-pub(super) fn envelope_of(delivery: Delivery) -> Frames {
-    let mut number = [0; 8];
-    let (index, stamp) = number.split_at_mut(4);
-    index.copy_from_slice(&delivery.index.to_be_bytes());
-    stamp.copy_from_slice(&delivery.stamp.to_be_bytes());
-    vec![Bytes::copy_from_slice(&number), Bytes::new()]
+/// The frame that names a delivery.
+pub(super) fn number_of(delivery: Delivery) -> [u8; NUMBER_LEN] {
+    let [i0, i1, i2, i3] = delivery.index.to_be_bytes();
+    let [s0, s1, s2, s3] = delivery.stamp.to_be_bytes();
+    [i0, i1, i2, i3, s0, s1, s2, s3]
 }
 
 /// The delivery that a frame names.
 pub(super) fn delivery_of(frame: &[u8]) -> Option<Delivery> {
-    let (index, stamp) = <&[u8; 8]>::try_from(frame).ok()?.split_at(4);
+    let (index, stamp) = <&[u8; NUMBER_LEN]>::try_from(frame).ok()?.split_at(4);
     let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_be_bytes);
     Some(Delivery { index: number(index)?, stamp: number(stamp)? })
 }
@@ -126,6 +226,18 @@ mod tests {
         assert_eq!(part(&broken).frames, ["abc"]);
     }
 
+    /// The usual envelopes are encoded as all others.
+    #[test]
+    fn an_envelope_is_the_first_frames_of_a_message() {
+        let frames: [&[u8]; 4] = [b"", b"id", &[7; 300], b"body"];
+        for count in 0..4 {
+            let mut encoded = Vec::new();
+            encode_front(frames[..count].iter().copied(), &mut encoded);
+            assert_eq!(Envelope::of(&Message::of(&frames), count).encoded(), encoded);
+        }
+        assert_eq!(Envelope::of(&Message::of(&[b"", b"body"]), 1), Envelope::Delimiter);
+    }
+
     #[test]
     fn an_envelope_ends_with_the_first_empty_frame_and_is_short() {
         let many = [&[&b"x"[..]; 7][..], &[b"", b"body"]].concat();
@@ -143,8 +255,10 @@ mod tests {
             assert_eq!(delimited(&Message::of(frames)), expected);
         }
         let delivery = Delivery { index: 0x0102_0304, stamp: 7 };
-        let envelope = envelope_of(delivery);
-        assert_eq!((delivery_of(&envelope[0]), envelope[1].len()), (Some(delivery), 0));
+        let mut encoded = Vec::new();
+        encode_front([&number_of(delivery)[..], b""], &mut encoded);
+        assert_eq!(Envelope::numbered(delivery).encoded(), encoded);
+        assert_eq!(delivery_of(&number_of(delivery)), Some(delivery));
         assert_eq!((delivery_of(b"1234567"), delivery_of(b"")), (None, None));
     }
 }

@@ -11,7 +11,7 @@ use turno_proto::zmtp::Message;
 use super::calls::{Call, Calls};
 use super::dialect::DialectOutput;
 use super::endpoint::Count;
-use super::frames::{Frames, delimited, delivery_of, envelope, envelope_of, part, part_lent, payload_behind};
+use super::frames::{Envelope, Frames, PeerMessage, delimited, delivery_of, number_of, part, payload_behind};
 
 const READY: u8 = 1;
 /// To a worker; from a client of MDP/0.2 it is 1.
@@ -83,14 +83,14 @@ pub(super) enum Speaker {
 }
 
 /// The end of a peer whose first message this is, if it is of Majordomo.
-pub(super) fn speaker(message: &Message, now: Mono) -> Option<Speaker> {
+pub(super) fn speaker(message: &Message<'_>, now: Mono) -> Option<Speaker> {
     let name = message.part(header_at(message)?)?;
     for version in [Version::One, Version::Two] {
         if name == version.of_client() {
             return Some(Speaker::Client(MdpClient { version, calls: Calls::default(), handles: BTreeMap::new() }));
         }
         if name == version.of_worker() {
-            let front = envelope(message, header_at(message)?);
+            let front = Envelope::of(message, header_at(message)?);
             return Some(Speaker::Worker(MdpWorker { version, front, works: false, heard: now, beaten: now }));
         }
     }
@@ -98,7 +98,7 @@ pub(super) fn speaker(message: &Message, now: Mono) -> Option<Speaker> {
 }
 
 /// Where the name of the protocol is: the first frame, or the one behind an envelope.
-fn header_at(message: &Message) -> Option<usize> {
+fn header_at(message: &Message<'_>) -> Option<usize> {
     if message.part(0).is_some_and(|first| first.starts_with(b"MDP")) { Some(0) } else { delimited(message) }
 }
 
@@ -112,12 +112,12 @@ pub(crate) struct MdpClient {
 }
 
 impl MdpClient {
-    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&mut self, message: &Message<'_>, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let Some(at) = self.service_at(message) else { return out.drop_message(Count::BadEnvelope) };
         let service = message.part(at).unwrap_or_default();
         let Some(payload) = payload_behind(message, at + 1)? else { return out.drop_message(Count::BadEnvelope) };
         let header = header_at(message).unwrap_or_default();
-        let call = Call::new(envelope(message, header + 1), Some(Bytes::copy_from_slice(service)));
+        let call = Call::new(Envelope::of(message, header + 1), Some(Bytes::copy_from_slice(service)));
         if service.starts_with(b"mmi.") {
             self.ask_broker(service, message.part(at + 1).unwrap_or_default(), call, out);
             return Ok(());
@@ -131,7 +131,7 @@ impl MdpClient {
     }
 
     /// Where the name of the service is.
-    fn service_at(&self, message: &Message) -> Option<usize> {
+    fn service_at(&self, message: &Message<'_>) -> Option<usize> {
         let at = header_at(message)?;
         if message.part(at)? != self.version.of_client() {
             return None;
@@ -171,8 +171,8 @@ impl MdpClient {
 
     fn answer_broker(&mut self, seq: u32, code: &'static str, out: &mut DialectOutput<'_>) {
         if let Some(call) = self.calls.take(seq) {
-            let frames = self.reply(call, CLIENT_FINAL, vec![Bytes::from_static(code.as_bytes())]);
-            out.says.push(frames);
+            let said = self.reply(call, CLIENT_FINAL, vec![Bytes::from_static(code.as_bytes())]);
+            out.says.push(said);
         }
     }
 
@@ -194,7 +194,7 @@ impl MdpClient {
         seq: u32,
         message: CallerMessage,
         out: &DialectOutput<'_>,
-    ) -> Option<Frames> {
+    ) -> Option<PeerMessage<'static>> {
         match message {
             CallerMessage::Reply { more: true, payload } if self.version == Version::Two => {
                 let call = self.calls.get(seq)?.clone();
@@ -206,7 +206,7 @@ impl MdpClient {
             }
             CallerMessage::Reply { more: false, payload } => {
                 let mut call = self.calls.take(seq)?;
-                let mut frames = call.take_pieces();
+                let mut frames = std::mem::take(&mut call.pieces);
                 frames.extend(part(&payload).frames);
                 Some(self.reply(call, CLIENT_FINAL, frames))
             }
@@ -222,14 +222,15 @@ impl MdpClient {
         }
     }
 
-    fn reply(&self, call: Call, command: u8, body: Frames) -> Frames {
-        let Call { envelope: mut frames, service, .. } = call;
+    fn reply(&self, call: Call, command: u8, body: Frames) -> PeerMessage<'static> {
+        let Call { envelope, service, .. } = call;
+        let mut frames = Frames::new();
         if self.version == Version::Two {
             frames.push(Bytes::copy_from_slice(&[command]));
         }
         frames.extend(service);
         frames.extend(body);
-        frames
+        PeerMessage::frames(envelope, frames)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -246,7 +247,7 @@ impl MdpClient {
 pub(crate) struct MdpWorker {
     version: Version,
     /// The frames before the name of the protocol, both ways: an empty frame, or nothing.
-    front: Frames,
+    front: Envelope,
     /// READY came.
     works: bool,
     /// When it said something last.
@@ -257,7 +258,7 @@ pub(crate) struct MdpWorker {
 
 impl MdpWorker {
     /// A command came. An error is why the connection ends.
-    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&mut self, message: &Message<'_>, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         self.heard = out.now;
         let at = header_at(message).filter(|at| message.part(*at) == Some(self.version.of_worker()));
         let command = at.and_then(|at| match message.part(at + 1) {
@@ -270,7 +271,7 @@ impl MdpWorker {
             Command::Disconnect => Err(Code::Closing),
             // A worker of a broker that has come again, and does not know: it is to say READY.
             _ if !self.works => {
-                out.says.push(self.frames(self.version.disconnect()));
+                out.says.push(self.command(self.version.disconnect()));
                 Ok(())
             }
             Command::Heartbeat => Ok(()),
@@ -287,14 +288,14 @@ impl MdpWorker {
                 Ok(())
             }
             _ => {
-                out.says.push(self.frames(self.version.disconnect()));
+                out.says.push(self.command(self.version.disconnect()));
                 Err(if queue.is_ok() { Code::AlreadyConsuming } else { Code::BadName })
             }
         }
     }
 
     #[expect(clippy::unused_self, reason = "it says what the worker said")]
-    fn reply(&self, message: &Message, at: usize, more: bool, out: &mut DialectOutput<'_>) -> Result<(), Code> {
+    fn reply(&self, message: &Message<'_>, at: usize, more: bool, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let delivery = message.part(at).and_then(delivery_of);
         let (Some(delivery), Some([])) = (delivery, message.part(at + 1)) else {
             return out.drop_message(Count::BadEnvelope);
@@ -305,16 +306,17 @@ impl MdpWorker {
     }
 
     fn frames(&self, command: u8) -> Frames {
-        let mut frames = self.front.clone();
-        frames.extend([Bytes::from_static(self.version.of_worker()), Bytes::copy_from_slice(&[command])]);
-        frames
+        vec![Bytes::from_static(self.version.of_worker()), Bytes::copy_from_slice(&[command])]
     }
 
-    pub(super) fn delivery(&self, deliver: &Deliver<BorrowedPayload<'_>>) -> Frames {
+    fn command(&self, command: u8) -> PeerMessage<'static> {
+        PeerMessage::frames(self.front.clone(), self.frames(command))
+    }
+
+    pub(super) fn delivery<'a>(&self, deliver: &Deliver<BorrowedPayload<'a>>) -> PeerMessage<'a> {
         let mut frames = self.frames(REQUEST);
-        frames.extend(envelope_of(deliver.delivery));
-        frames.extend(part_lent(deliver.payload).frames);
-        frames
+        frames.extend([Bytes::copy_from_slice(&number_of(deliver.delivery)), Bytes::new()]);
+        PeerMessage::with_borrowed(self.front.clone(), frames, deliver.payload)
     }
 
     /// Time passed: it gets a heartbeat, or is given up for its silence. `read`: it is read from, so that it can be silent.
@@ -324,12 +326,12 @@ impl MdpWorker {
             self.heard = out.now;
         }
         if self.works && out.now.millis_since(self.heard) >= interval * u64::from(limits::LIVENESS) {
-            out.says.push(self.frames(self.version.disconnect()));
+            out.says.push(self.command(self.version.disconnect()));
             return Err(Code::PeerSilent);
         }
         if self.works && out.now.millis_since(self.beaten) >= interval {
             self.beaten = out.now;
-            out.says.push(self.frames(self.version.heartbeat()));
+            out.says.push(self.command(self.version.heartbeat()));
         }
         Ok(())
     }

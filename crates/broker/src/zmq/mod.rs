@@ -18,5 +18,6 @@ mod work;
 pub(crate) use self::dialect::{Dialect, DialectOutput};
 pub use self::endpoint::Endpoints;
 pub(crate) use self::endpoint::{Count, Endpoint};
+pub(crate) use self::frames::PeerMessage;
 pub use self::settings::{ZmqAccess, ZmqAddress, ZmqEndpoint, ZmqPlace, ZmqRole};
 pub(crate) use self::topics::event_frames;

@@ -36,7 +36,7 @@ const fn may_pass(code: Code) -> bool {
 }
 
 impl PushSocket {
-    pub(super) fn hear(&mut self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&mut self, message: &Message<'_>, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let Some(payload) = payload_behind(message, 0)? else { return Ok(()) };
         self.count += 1;
         if self.held.is_empty() && self.may_give(&payload, out) {

@@ -18,7 +18,7 @@ fn before_space(bytes: &[u8]) -> &[u8] {
 
 /// The event that a message of a PUB socket is: its first frame is the topic. Of one frame the text before the first white space
 /// is; the frame is the body as well. `None` if the topic is invalid; an error is why the connection ends.
-pub(super) fn publication(message: &Message, prefix: &str) -> Result<Option<Event>, Code> {
+pub(super) fn publication(message: &Message<'_>, prefix: &str) -> Result<Option<Event>, Code> {
     let first = message.part(0).unwrap_or_default();
     let (topic, payload) = match payload_behind(message, 1)? {
         Some(payload) => (first, Some(payload)),

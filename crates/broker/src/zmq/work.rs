@@ -9,7 +9,7 @@ use turno_proto::zmtp::Message;
 
 use super::dialect::DialectOutput;
 use super::endpoint::Count;
-use super::frames::{Frames, delimited, delivery_of, envelope_of, part_lent, payload_behind};
+use super::frames::{Envelope, Frames, PeerMessage, delimited, delivery_of, payload_behind};
 
 /// A worker that replies. The number of a delivery is its envelope, so that nothing has to be kept.
 #[derive(Debug)]
@@ -17,14 +17,12 @@ pub(crate) struct RepWorker;
 
 impl RepWorker {
     #[expect(clippy::unused_self, reason = "what a worker is told is its own business")]
-    pub(super) fn delivery(&self, deliver: &Deliver<BorrowedPayload<'_>>) -> Frames {
-        let mut frames = envelope_of(deliver.delivery);
-        frames.extend(part_lent(deliver.payload).frames);
-        frames
+    pub(super) fn delivery<'a>(&self, deliver: &Deliver<BorrowedPayload<'a>>) -> PeerMessage<'a> {
+        PeerMessage::with_borrowed(Envelope::numbered(deliver.delivery), Frames::new(), deliver.payload)
     }
 
     #[expect(clippy::unused_self, reason = "as above")]
-    pub(super) fn hear(&self, message: &Message, out: &mut DialectOutput<'_>) -> Result<(), Code> {
+    pub(super) fn hear(&self, message: &Message<'_>, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         let delivery = message.part(0).and_then(delivery_of);
         let (Some(delivery), Some(skip)) = (delivery, delimited(message)) else {
             return out.drop_message(Count::BadEnvelope);
@@ -46,8 +44,8 @@ pub(crate) struct PullSocket {
 }
 
 impl PullSocket {
-    pub(super) fn delivery(deliver: &Deliver<BorrowedPayload<'_>>) -> Frames {
-        part_lent(deliver.payload).frames
+    pub(super) fn delivery<'a>(deliver: &Deliver<BorrowedPayload<'a>>) -> PeerMessage<'a> {
+        PeerMessage::with_borrowed(Envelope::None, Frames::new(), deliver.payload)
     }
 
     pub(super) fn queued(&mut self, delivery: Delivery, waiting: usize) {

@@ -65,13 +65,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, ZmtpFault> {
     Ok(size.map(|(size, len)| (Head { command, more, size }, len)))
 }
 
+/// The frame that these bytes begin with: its head, its body, and the bytes behind it; `None` unless it is whole and valid.
+pub(super) fn split(bytes: &[u8]) -> Option<(Head, &[u8], &[u8])> {
+    let (head, len) = read(bytes).ok()??;
+    let (body, rest) = bytes.get(len..)?.split_at_checked(usize::try_from(head.size).ok()?)?;
+    Some((head, body, rest))
+}
+
 /// Appends the head of a frame with a body of so many bytes.
 pub(super) fn encode(flags: u8, size: usize, out: &mut Vec<u8>) {
     if let Ok(size) = u8::try_from(size) {
         out.extend_from_slice(&[flags, size]);
     } else {
-        out.push(flags | LONG);
-        out.extend_from_slice(&(size as u64).to_be_bytes());
+        let [s0, s1, s2, s3, s4, s5, s6, s7] = (size as u64).to_be_bytes();
+        out.extend_from_slice(&[flags | LONG, s0, s1, s2, s3, s4, s5, s6, s7]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Incoming bytes, assembled to whole commands and messages.
 //!
-//! Bytes are copied once, to where the message will be handed out. Memory grows with the bytes that came, never with the
-//! size that a frame claims.
+//! A message that is whole in the bytes that came is handed out where it lies. Others are copied once, to where they will be
+//! handed out. Memory grows with the bytes that came, never with the size that a frame claims.
 
 use bytes::Bytes;
 
@@ -12,10 +12,10 @@ use crate::model::limits;
 
 /// One thing that came whole.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(super) enum Item<'a> {
     /// The body of a command.
     Command(Vec<u8>),
-    Message(Message),
+    Message(Message<'a>),
 }
 
 /// The incomplete message and frame.
@@ -64,19 +64,30 @@ impl Intake {
         under_way.then(|| self.parts.len() + open.map_or(0, |open| open.left))
     }
 
+    /// Nothing that has begun is in here.
+    const fn is_between_messages(&self) -> bool {
+        self.open.is_none() && self.head.is_empty() && self.parts.is_empty() && self.ends.is_empty()
+    }
+
     /// Takes bytes until something is whole. Returns it and the bytes that were used, all of them if nothing is.
-    pub(super) fn take(
+    pub(super) fn take<'a>(
         &mut self,
-        bytes: &[u8],
+        bytes: &'a [u8],
         message_bytes_max: usize,
         mut traffic: Option<&mut Traffic>,
-    ) -> Result<(Option<Item>, usize), ZmtpFault> {
+    ) -> Result<(Option<Item<'a>>, usize), ZmtpFault> {
+        if traffic.is_none()
+            && self.is_between_messages()
+            && let Some((message, used)) = whole(bytes, message_bytes_max)
+        {
+            return Ok((Some(Item::Message(message)), used));
+        }
         let mut used = 0;
         loop {
             let rest = bytes.get(used..).unwrap_or_default();
             let Some(mut open) = self.open.take() else {
-                if self.head.is_empty() && self.parts.is_empty() {
-                    self.reserve(rest, message_bytes_max, traffic.is_some());
+                if traffic.is_some() && self.head.is_empty() && self.parts.is_empty() {
+                    self.reserve(rest, message_bytes_max);
                 }
                 let (taken, head) = self.head.take(rest)?;
                 used += taken;
@@ -134,20 +145,13 @@ impl Intake {
         Ok(())
     }
 
-    /// Makes room for a message that is whole in these bytes, so that its parts are not moved while they are gathered.
-    fn reserve(&mut self, bytes: &[u8], message_bytes_max: usize, encrypted: bool) {
-        let (mut at, mut room) = (0, usize::from(encrypted));
-        while let Ok(Some((head, len))) = frame::read(bytes.get(at..).unwrap_or_default()) {
-            let Ok(size) = usize::try_from(head.size) else { return };
-            at = at.saturating_add(len).saturating_add(size);
-            room = room.saturating_add(size);
-            if head.command || at > bytes.len() || room > message_bytes_max {
-                return;
-            }
-            if !head.more {
-                self.parts.reserve_exact(room);
-                return;
-            }
+    /// Makes room for an encrypted frame that is whole in these bytes, so that it is not moved while it is gathered.
+    fn reserve(&mut self, bytes: &[u8], message_bytes_max: usize) {
+        if let Some((head, body, _)) = frame::split(bytes)
+            && !head.command
+            && body.len() <= message_bytes_max
+        {
+            self.parts.reserve_exact(1 + body.len());
         }
     }
 
@@ -171,7 +175,7 @@ impl Intake {
     }
 
     /// The body is whole.
-    fn close(&mut self, open: OpenFrame, traffic: Option<&mut Traffic>) -> Result<Option<Item>, ZmtpFault> {
+    fn close<'a>(&mut self, open: OpenFrame, traffic: Option<&mut Traffic>) -> Result<Option<Item<'a>>, ZmtpFault> {
         let Opened { more, command } = match (open.sealed, traffic) {
             (Some(sealed), Some(traffic)) => {
                 let opened = self.decrypt(sealed, traffic)?;
@@ -213,6 +217,24 @@ impl Intake {
         }
         Ok(opened)
     }
+}
+
+/// The message that these bytes begin with, and its length, if all of it is there and nothing is wrong with it.
+fn whole(bytes: &[u8], message_bytes_max: usize) -> Option<(Message<'_>, usize)> {
+    let (mut rest, mut size) = (bytes, 0_usize);
+    for part_count in 1..=limits::ZMTP_FRAMES_MAX {
+        let (head, body, behind) = frame::split(rest)?;
+        size += body.len();
+        if head.command || size > message_bytes_max {
+            return None;
+        }
+        rest = behind;
+        if !head.more {
+            let used = bytes.len() - rest.len();
+            return Some((Message::of_frames(bytes.get(..used)?, part_count), used));
+        }
+    }
+    None
 }
 
 /// Appends bytes to a body of which `left` more are to come. The memory at most doubles, and ends as large as the body.

@@ -15,7 +15,7 @@ use crate::model::{Mono, limits};
 
 /// The result of one step over the bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum ZmtpStep {
+pub enum ZmtpStep<'a> {
     /// Nothing until more bytes come; or, after [`Self::Asks`], until the owner has judged.
     NeedMore,
     /// A command was dealt with in here.
@@ -24,12 +24,27 @@ pub enum ZmtpStep {
     Asks(ZmtpCredentials),
     /// The handshake is done: messages may go both ways.
     Handshaked(Peer),
-    /// A whole message came.
-    Message(Message),
+    /// A whole message came. It may lie in the bytes that were handed in.
+    Message(Message<'a>),
     /// The peer wants messages that begin with these bytes.
     Subscribe(Bytes),
     /// The peer wants them no more.
     Cancel(Bytes),
+}
+
+impl ZmtpStep<'_> {
+    /// The same with memory of its own.
+    pub fn into_owned(self) -> ZmtpStep<'static> {
+        match self {
+            Self::NeedMore => ZmtpStep::NeedMore,
+            Self::Done => ZmtpStep::Done,
+            Self::Asks(shown) => ZmtpStep::Asks(shown),
+            Self::Handshaked(peer) => ZmtpStep::Handshaked(peer),
+            Self::Message(message) => ZmtpStep::Message(message.into_owned()),
+            Self::Subscribe(prefix) => ZmtpStep::Subscribe(prefix),
+            Self::Cancel(prefix) => ZmtpStep::Cancel(prefix),
+        }
+    }
 }
 
 enum ZmtpState {
@@ -102,14 +117,19 @@ impl ZmtpSession {
     /// [`ZmtpStep::NeedMore`], none while the owner has to judge.
     ///
     /// On a fault ERROR is in `out` if it may be said: write it and close.
-    pub fn step(&mut self, now: Mono, bytes: &[u8], out: &mut Vec<u8>) -> Result<(ZmtpStep, usize), ZmtpFault> {
+    pub fn step<'a>(
+        &mut self,
+        now: Mono,
+        bytes: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(ZmtpStep<'a>, usize), ZmtpFault> {
         if !bytes.is_empty() {
             self.heard = now;
         }
         self.take(now, bytes, out).inspect_err(|fault| self.fail(*fault, out))
     }
 
-    fn take(&mut self, now: Mono, bytes: &[u8], out: &mut Vec<u8>) -> Result<(ZmtpStep, usize), ZmtpFault> {
+    fn take<'a>(&mut self, now: Mono, bytes: &'a [u8], out: &mut Vec<u8>) -> Result<(ZmtpStep<'a>, usize), ZmtpFault> {
         let open = match &mut self.state {
             ZmtpState::Over => return Ok((ZmtpStep::NeedMore, bytes.len())),
             ZmtpState::ExpectGreeting(begun, _) => {
@@ -144,17 +164,18 @@ impl ZmtpSession {
         Ok((step, used))
     }
 
-    fn take_message(&self, message: Message) -> Result<ZmtpStep, ZmtpFault> {
+    fn take_message<'a>(&self, message: Message<'a>) -> Result<ZmtpStep<'a>, ZmtpFault> {
         let ZmtpState::Open(OpenConnection { theirs, .. }) = &self.state else {
             return Err(ZmtpFault::UnexpectedMessage);
         };
         // Before 3.1 subscriptions are messages, and later peers may say them so too.
         if theirs.subscribes()
             && message.part_count() == 1
-            && let Some((first @ 0..=1, _)) = message.body().split_first()
+            && let Some(part) = message.part(0)
+            && let Some((first @ 0..=1, prefix)) = part.split_first()
         {
-            check_subscription(message.body().len())?;
-            let prefix = message.body().slice(1..);
+            check_subscription(part.len())?;
+            let prefix = Bytes::copy_from_slice(prefix);
             return Ok(if *first == 1 { ZmtpStep::Subscribe(prefix) } else { ZmtpStep::Cancel(prefix) });
         }
         if !theirs.sends() {
@@ -163,7 +184,7 @@ impl ZmtpSession {
         Ok(ZmtpStep::Message(message))
     }
 
-    fn take_command(&mut self, now: Mono, body: &[u8], out: &mut Vec<u8>) -> Result<ZmtpStep, ZmtpFault> {
+    fn take_command(&mut self, now: Mono, body: &[u8], out: &mut Vec<u8>) -> Result<ZmtpStep<'static>, ZmtpFault> {
         let command = Command::read(body)?;
         match std::mem::replace(&mut self.state, ZmtpState::Over) {
             ZmtpState::Handshake(handshake, version) => {
@@ -179,7 +200,7 @@ impl ZmtpSession {
         }
     }
 
-    fn follow(&mut self, now: Mono, version: Version, progress: Progress) -> ZmtpStep {
+    fn follow(&mut self, now: Mono, version: Version, progress: Progress) -> ZmtpStep<'static> {
         match progress {
             Progress::Next(handshake) => {
                 self.state = ZmtpState::Handshake(Box::new(handshake), version);
@@ -198,7 +219,7 @@ impl ZmtpSession {
     }
 
     /// The owner accepts what the client showed. [`ZmtpStep::Done`]: the handshake goes on. Without a question nothing happens.
-    pub fn accept(&mut self, now: Mono, out: &mut Vec<u8>) -> ZmtpStep {
+    pub fn accept(&mut self, now: Mono, out: &mut Vec<u8>) -> ZmtpStep<'static> {
         match std::mem::replace(&mut self.state, ZmtpState::Over) {
             ZmtpState::Handshake(handshake, version) => {
                 let progress = handshake.accept(&self.settings, version, out);
@@ -296,7 +317,8 @@ impl ZmtpSession {
         true
     }
 
-    /// Appends messages that [`encode`] made: what goes to many is encoded once. False before the handshake is done.
+    /// Appends messages that [`encode`] made, or the front of one by [`encode_front`]: what goes to many, or is kept, is encoded
+    /// once. False before the handshake is done.
     pub fn send_encoded(&mut self, encoded: &[u8], out: &mut Vec<u8>) -> bool {
         let ZmtpState::Open(open) = &mut self.state else { return false };
         let Some(traffic) = &mut open.traffic else {
@@ -304,11 +326,9 @@ impl ZmtpSession {
             return true;
         };
         let mut rest = encoded;
-        while let Ok(Some((head, len))) = frame::read(rest) {
-            let end = len.saturating_add(usize::try_from(head.size).unwrap_or(usize::MAX));
-            let Some(body) = rest.get(len..end) else { break };
+        while let Some((head, body, behind)) = frame::split(rest) {
             traffic.encode(Opened { more: head.more, command: false }, &[body], out);
-            rest = rest.get(end..).unwrap_or_default();
+            rest = behind;
         }
         true
     }
@@ -335,6 +355,12 @@ impl ZmtpSession {
     }
 }
 
+/// Appends frames of a message that are not its last ones, as they are without encryption, for
+/// [`ZmtpSession::send_encoded`]; others are to follow.
+pub fn encode_front<'a>(parts: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    parts.into_iter().for_each(|part| encode_part(part, true, out));
+}
+
 /// Appends a message of these parts as it is without encryption, for [`ZmtpSession::send_encoded`].
 pub fn encode<'a>(parts: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     let mut parts = parts.into_iter().peekable();
@@ -349,7 +375,7 @@ fn encode_part(part: &[u8], more: bool, out: &mut Vec<u8>) {
 }
 
 impl OpenConnection {
-    fn take(&mut self, command: Command<'_>, out: &mut Vec<u8>) -> Result<ZmtpStep, ZmtpFault> {
+    fn take(&mut self, command: Command<'_>, out: &mut Vec<u8>) -> Result<ZmtpStep<'static>, ZmtpFault> {
         Ok(match command {
             Command::Ping { ttl_tenths, context } => {
                 self.ttl_ms = u64::from(ttl_tenths) * 100;

@@ -16,7 +16,7 @@ pub(crate) struct End {
     pub(crate) now: Mono,
     pub(crate) out: Vec<u8>,
     /// All that was told, without [`ZmtpStep::NeedMore`] and [`ZmtpStep::Done`].
-    pub(crate) steps: Vec<ZmtpStep>,
+    pub(crate) steps: Vec<ZmtpStep<'static>>,
     pub(crate) fault: Option<ZmtpFault>,
     pub(crate) accepts: bool,
 }
@@ -43,7 +43,7 @@ impl End {
                 }
                 Ok((step, used)) => {
                     rest = &rest[used..];
-                    self.told(step);
+                    self.told(step.into_owned());
                 }
                 Err(fault) => self.fault = Some(fault),
             }
@@ -51,7 +51,7 @@ impl End {
         self.said()
     }
 
-    fn told(&mut self, step: ZmtpStep) {
+    fn told(&mut self, step: ZmtpStep<'static>) {
         match step {
             ZmtpStep::Done => {}
             ZmtpStep::Asks(_) if self.accepts => {
@@ -84,7 +84,7 @@ impl End {
 
     /// The parts of all messages that came.
     pub(crate) fn messages(&self) -> Vec<Vec<Vec<u8>>> {
-        let parts = |message: &Message| message.parts().map(<[u8]>::to_vec).collect();
+        let parts = |message: &Message<'_>| message.parts().map(<[u8]>::to_vec).collect();
         self.steps
             .iter()
             .filter_map(|step| match step {

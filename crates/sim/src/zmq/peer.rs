@@ -213,6 +213,6 @@ impl ZmqPeer {
     }
 }
 
-fn frames_of(message: &Message) -> Vec<Bytes> {
+fn frames_of(message: &Message<'_>) -> Vec<Bytes> {
     message.parts().map(Bytes::copy_from_slice).collect()
 }

@@ -3,7 +3,7 @@
 use turno_proto::model::{Delivery, Payload, Slots};
 use turno_proto::zmtp::SocketType;
 
-use super::super::dialect::tests::{CONN, World, deliver, parted, reply, settings};
+use super::super::dialect::tests::{CONN, World, parted, reply, settings};
 use super::super::dialect::{HANDLE, SETUP};
 use super::super::settings::ZmqEndpoint;
 use super::*;
@@ -142,7 +142,7 @@ fn a_worker_gets_requests_and_replies() {
     for (header, last, partial) in [(&b"MDPW01"[..], 3, None), (b"MDPW02", 4, Some(3))] {
         let mut world = worker(header);
         let payload = parted("1 1", b"ab");
-        let frames = world.dialect.delivery(&deliver(&payload)).unwrap();
+        let frames = world.delivery(&payload);
         let expected: [&[u8]; 7] = [b"", header, b"\x02", &frames[3], b"", b"a", b"b"];
         assert_eq!(frames, expected);
         let (conn, delivery) = (CONN, Delivery { index: 5, stamp: 6 });
@@ -163,11 +163,7 @@ fn a_worker_gets_requests_and_replies() {
     let mut many = World::new(SocketType::Dealer, ZmqEndpoint { slots: Some(7), ..settings() });
     many.hear(&[b"MDPW02", b"\x01", b"echo"]);
     assert!(many.take().iter().any(|input| matches!(input, Input::Register { slots: Slots::Limited(7), .. })));
-    assert_eq!(
-        many.dialect.delivery(&deliver(&Payload::body("x"))).unwrap()[0],
-        "MDPW02",
-        "no empty frame, as it came"
-    );
+    assert_eq!(many.delivery(&Payload::body("x"))[0], "MDPW02", "no empty frame, as it came");
 }
 
 #[test]
