@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Bench(PassedOn),
     /// Compare instruction counts of the hot path with the committed figures
     ///
-    /// Counts with valgrind how many instructions one step of the codec and of the engine takes, and compares with
+    /// Counts with valgrind how many instructions one step of codec, engine and broker takes, and compares with
     /// crates/bench/steps.txt. Fails when a step takes over 10 % more, and asks for a lower figure when it takes over 10 %
     /// less.
     Steps {

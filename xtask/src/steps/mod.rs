@@ -1,4 +1,4 @@
-//! `cargo xtask steps`: how many instructions one step of the codec and of the engine takes, beside the committed
+//! `cargo xtask steps`: how many instructions one step of the codec, of the engine and of the broker takes, beside the committed
 //! figures. Counted by valgrind, so that neither a busy machine nor a fast one can hide a slow creep.
 
 mod figures;

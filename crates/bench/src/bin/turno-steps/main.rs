@@ -5,6 +5,7 @@
 //! Nothing but NAME and COUNT may decide what is executed: no clock, no chance, no hashing, no environment.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod broker;
 mod codec;
 mod engine;
 mod topics;
@@ -18,7 +19,7 @@ type Run = fn(u32);
 const WARM_UP: u32 = 1_000;
 
 fn steps() -> impl Iterator<Item = (&'static str, Run)> {
-    codec::STEPS.iter().chain(engine::STEPS).chain(topics::STEPS).copied()
+    codec::STEPS.iter().chain(engine::STEPS).chain(topics::STEPS).chain(broker::STEPS).copied()
 }
 
 fn main() -> ExitCode {
