@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(bars(Rule::Cancel), vec!["≤ 2"; CancelWay::ALL.len()]);
         assert_eq!(bars(Rule::Ring), ["≤ 4", "≤ 7000", "≤ 1000", "≤ 7"]);
         assert_eq!(bars(Rule::Matching), ["≤ 2"]);
-        let zeromq = ["≥ 1.5", "≤ 0.35", "≥ 1.5", "≤ 0.35", "≤ 1", "≥ 0.9", "≥ 0.9", "≤ 6"];
+        let zeromq = ["≥ 1.5", "≤ 0.35", "≥ 1.5", "≤ 0.35", "≥ 1.5", "≤ 0.35", "≤ 1", "≥ 0.9", "≥ 0.9", "≤ 6"];
         assert_eq!(bars(Rule::Zeromq), zeromq);
     }
 }

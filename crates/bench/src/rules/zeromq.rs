@@ -29,6 +29,8 @@ pub(super) enum ZmqPart {
     Relay,
     /// The same hundred in flight, of one client.
     RelayOne,
+    /// The same hundred in flight, of one client at one worker.
+    RelayPair,
     /// W1's requests.
     Single,
     /// [`Self::Relay`] with CURVE.
@@ -40,13 +42,14 @@ pub(super) enum ZmqPart {
 }
 
 impl ZmqPart {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Relay, Self::RelayOne, Self::Single, Self::Curve, Self::CurveOne, Self::Connections];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Relay, Self::RelayOne, Self::RelayPair, Self::Single, Self::Curve, Self::CurveOne, Self::Connections];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Relay => "relay",
             Self::RelayOne => "relay-one",
+            Self::RelayPair => "relay-pair",
             Self::Single => "single",
             Self::Curve => "curve",
             Self::CurveOne => "curve-one",
@@ -56,7 +59,7 @@ impl ZmqPart {
 
     pub(super) fn bounds(self) -> Vec<Bound> {
         match self {
-            Self::Relay | Self::RelayOne => vec![Bound::AtLeast(1.5), Bound::AtMost(0.35)],
+            Self::Relay | Self::RelayOne | Self::RelayPair => vec![Bound::AtLeast(1.5), Bound::AtMost(0.35)],
             Self::Single => vec![Bound::AtMost(1.0)],
             Self::Curve | Self::CurveOne => vec![Bound::AtLeast(0.9)],
             Self::Connections => vec![Bound::AtMost(6.0)],
@@ -66,7 +69,7 @@ impl ZmqPart {
     const fn mechanism(self) -> Mechanism {
         match self {
             Self::Curve | Self::CurveOne => Mechanism::Curve,
-            Self::Relay | Self::RelayOne | Self::Single | Self::Connections => Mechanism::Null,
+            Self::Relay | Self::RelayOne | Self::RelayPair | Self::Single | Self::Connections => Mechanism::Null,
         }
     }
 
@@ -76,6 +79,11 @@ impl ZmqPart {
             Self::RelayOne | Self::CurveOne => Work::W2.shape().map(|shape| LoadShape {
                 clients: 1,
                 in_flight: shape.clients * shape.in_flight,
+                ..shape
+            }),
+            Self::RelayPair => Self::RelayOne.shape().map(|shape| LoadShape {
+                workers: 1,
+                slots: shape.workers * shape.slots,
                 ..shape
             }),
             Self::Single => Work::W1.shape(),
@@ -198,9 +206,11 @@ mod tests {
     fn one_client_has_as_much_in_flight_as_ten() {
         let shape = |part: ZmqPart| part.shape().unwrap();
         let in_flight = |part| shape(part).clients * shape(part).in_flight;
-        assert_eq!([ZmqPart::Relay, ZmqPart::RelayOne, ZmqPart::CurveOne].map(in_flight), [100; 3]);
+        let relays = [ZmqPart::Relay, ZmqPart::RelayOne, ZmqPart::RelayPair, ZmqPart::CurveOne];
+        assert_eq!(relays.map(in_flight), [100; 4]);
+        assert_eq!(relays.map(|part| shape(part).workers * shape(part).slots), [100; 4]);
         assert_eq!((shape(ZmqPart::RelayOne).clients, shape(ZmqPart::Single).in_flight), (1, 1));
-        assert_eq!(ZmqPart::ALL.map(|part| part.shape().is_some_and(|shape| shape.body != 256)), [false; 6]);
+        assert_eq!(ZmqPart::ALL.map(|part| part.shape().is_some_and(|shape| shape.body != 256)), [false; 7]);
     }
 
     #[test]
