@@ -133,7 +133,7 @@ mod tests {
         assert!(calls.take(0).is_none() && calls.take(SETUP).is_none());
     }
 
-    /// What calls keep counts as memory of their connection.
+    /// The envelopes and pieces that calls keep count as memory of their connection.
     #[test]
     fn envelopes_and_pieces_count() {
         let mut calls = Calls::default();

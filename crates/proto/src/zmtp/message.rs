@@ -63,12 +63,12 @@ impl<'a> Message<'a> {
     }
 
     /// The parts in order.
-    pub fn parts(&self) -> Parts<'_> {
+    pub fn parts(&self) -> MessageParts<'_> {
         let rest = match &self.block {
             Block::Frames(frames) => Rest::Frames(frames),
             Block::Parts { body, ends } => Rest::Parts { body, ends, at: 0 },
         };
-        Parts { rest, left: self.part_count }
+        MessageParts { rest, left: self.part_count }
     }
 
     /// All parts behind the first `count`, one behind the other. They have memory of their own, or share that of the message
@@ -108,7 +108,7 @@ impl fmt::Debug for Message<'_> {
 
 /// The parts of a message in order.
 #[derive(Clone)]
-pub struct Parts<'a> {
+pub struct MessageParts<'a> {
     rest: Rest<'a>,
     left: usize,
 }
@@ -119,7 +119,7 @@ enum Rest<'a> {
     Parts { body: &'a [u8], ends: &'a [u32], at: usize },
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for MessageParts<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -150,7 +150,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-impl ExactSizeIterator for Parts<'_> {}
+impl ExactSizeIterator for MessageParts<'_> {}
 
 #[cfg(test)]
 mod tests {

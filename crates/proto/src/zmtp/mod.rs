@@ -22,7 +22,7 @@ mod z85;
 
 pub use fault::ZmtpFault;
 pub use greeting::{Mechanism, Version};
-pub use message::{Message, Parts};
+pub use message::{Message, MessageParts};
 pub use session::{ZmtpSession, ZmtpStep, encode, encode_front};
 pub use settings::{OwnSocketType, Peer, Security, User, ZmtpCredentials, ZmtpSettings};
 pub use socket_type::SocketType;
