@@ -6,7 +6,7 @@ use super::WorkerId;
 
 /// A worker that a broadcast went to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Party"))]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BroadcastConsumer {
     /// The consumer's worker id.
