@@ -8,6 +8,7 @@ mod engine_ops;
 mod foreman_end;
 mod foreman_frame;
 mod foreman_peer;
+mod lmq_message;
 mod names;
 mod native_frame;
 mod session;
@@ -21,6 +22,7 @@ pub use config_file::config_file;
 pub use engine_ops::engine_ops;
 pub use foreman_end::foreman_end;
 pub use foreman_frame::foreman_frame;
+pub use lmq_message::lmq_message;
 pub use names::names;
 pub use native_frame::native_frame;
 pub use session::session;
@@ -47,4 +49,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("foreman_end", foreman_end),
     ("worker_end", worker_end),
     ("zmtp_session", zmtp_session),
+    ("lmq_message", lmq_message),
 ];

@@ -16,6 +16,11 @@ pub const MDP_SERVICES_MAX: usize = 1_000;
 /// Time between two heartbeats of Majordomo; a worker that says nothing for [`LIVENESS`](super::LIVENESS) times as long is
 /// closed, `peer_silent`.
 pub const MDP_HEARTBEAT_MS: u32 = 2_500;
+/// Bytes of the id of an LMQ message. More: dropped, and counted.
+pub const LMQ_ID_BYTES_MAX: usize = 255;
+/// Workers of LMQ, by their addresses, that register over one connection. More: the one that deregistered first is forgotten, and
+/// its requests go to other workers; if none did, REGISTER is refused.
+pub const LMQ_WORKERS_MAX: usize = 1_000;
 /// Peers of one endpoint that are shown. More: counted.
 pub const ZMQ_PEERS_SHOWN: usize = 100;
 /// Endpoints for ZeroMQ. More: refused when the configuration is read.
