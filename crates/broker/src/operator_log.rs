@@ -42,6 +42,7 @@ impl OperatorLog {
         let conn = match input {
             Input::Register { conn, .. }
             | Input::RegisterAs { conn, .. }
+            | Input::RegisterKeeping { conn, .. }
             | Input::Deregister { conn, .. }
             | Input::Disconnected { conn } => *conn,
             Input::Foreman { conn, event } if matches!(**event, ForemanEvent::Hello(_)) => *conn,

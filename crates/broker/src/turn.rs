@@ -50,6 +50,9 @@ pub(super) fn work_of(input: &Input) -> u32 {
         | Input::Open { .. }
         | Input::Register { .. }
         | Input::RegisterAs { .. }
+        | Input::RegisterKeeping { .. }
+        | Input::GiveBack { .. }
+        | Input::Relay { .. }
         | Input::Resize { .. }
         | Input::Deregister { .. }
         | Input::Consume { .. }

@@ -92,6 +92,22 @@ pub enum Input {
         name: String,
         key: String,
     },
+    /// REGISTER of a worker whose answers give no slots back: it says [`Self::GiveBack`] when it has room.
+    RegisterKeeping {
+        conn: ConnId,
+        seq: u32,
+        slots: Slots,
+        name: String,
+    },
+    /// A peer sends that to another one, past all queues; the other gets it as [`CallerMessage::Progress`] with the number 0.
+    Relay {
+        to: ConnId,
+        payload: Payload,
+    },
+    /// Such a worker gives back the slots of one delivery, naming none.
+    GiveBack {
+        conn: ConnId,
+    },
     Resize {
         conn: ConnId,
         seq: u32,

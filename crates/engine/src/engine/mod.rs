@@ -96,6 +96,11 @@ impl Engine {
             Input::Open { conn, seq, handle, queue } => answer(conn, seq, self.messages.open(conn, handle, queue), out),
             Input::Register { conn, seq, slots, name } => self.messages.register(conn, seq, slots, name, out),
             Input::RegisterAs { conn, seq, slots, name, key } => self.register_as(conn, seq, slots, name, &key, out),
+            Input::RegisterKeeping { conn, seq, slots, name } => {
+                self.messages.register_keeping(conn, seq, slots, name, out)
+            }
+            Input::GiveBack { conn } => self.messages.gives_back(conn),
+            Input::Relay { to, payload } => self.messages.pass_to_peer(to, payload, out),
             Input::Resize { conn, seq, slots } => answer(conn, seq, self.messages.resize(conn, slots), out),
             Input::Deregister { conn, seq } => answer(conn, seq, self.deregister(conn), out),
             Input::Consume { conn, seq, handle, exclusive } => self.messages.consume(conn, seq, handle, exclusive, out),

@@ -40,6 +40,7 @@ impl Messages {
                 MessageStage::Broadcast => self.abandon_broadcast(index, conn, out),
                 MessageStage::Held { .. }
                 | MessageStage::Stopping { .. }
+                | MessageStage::Answered { .. }
                 | MessageStage::Asked { .. }
                 | MessageStage::Storing { .. }
                 | MessageStage::Dead => {}
@@ -71,7 +72,8 @@ impl Messages {
                 self.count_cancelled(queue, reason);
                 self.messages[index].state = MessageStage::Storing { dropped: true };
             }
-            MessageStage::Stopping { .. } | MessageStage::Storing { dropped: true } => {}
+            MessageStage::Stopping { .. } | MessageStage::Answered { .. } | MessageStage::Storing { dropped: true } => {
+            }
             MessageStage::Broadcast => self.cancel_broadcast(index, reason, out),
             MessageStage::Asked { broadcast, .. } => self.cancel_broadcast(broadcast, reason, out),
             MessageStage::Dead => self.unbury(index),
@@ -104,12 +106,16 @@ impl Messages {
         let message = &mut self.messages[index];
         self.durable.end(message);
         message.flags.set(Flags::ENDED);
-        message.state = MessageStage::Stopping { worker };
+        message.state = MessageStage::Stopping { worker, freed: message.slots_in_use() == 0 };
         message.deadline = None;
         let queue = message.queue;
         let bytes = std::mem::take(&mut message.bytes);
         self.drop_bytes(queue, bytes_of(bytes.len()) - bytes_of(0));
-        self.arm(index, self.now.plus_millis(limits::CANCEL_GRACE_MS));
+        if self.keeps_slots_of(worker, index) {
+            self.disarm(index);
+        } else {
+            self.arm(index, self.now.plus_millis(limits::CANCEL_GRACE_MS));
+        }
         if let Some(origin) = origin {
             out.peer(origin.hears(CallerMessage::undelivered(code)));
         }

@@ -47,12 +47,17 @@ impl Messages {
 
     fn check_messages(&self) {
         let (mut ready, mut in_flight, mut dead, mut bytes, mut timers, mut owned) = (0, 0, 0, 0, 0, 0);
-        let (mut storing, mut durable, mut broadcasts) = (0, 0, 0);
+        let (mut storing, mut durable, mut broadcasts, mut answered) = (0, 0, 0, 0);
         for (index, message) in self.messages.iter() {
             match message.state {
                 MessageStage::Waiting => ready += 1,
                 MessageStage::Held { .. } | MessageStage::Asked { .. } | MessageStage::Stopping { .. } => {
                     in_flight += 1
+                }
+                MessageStage::Answered { .. } => {
+                    in_flight += 1;
+                    answered += 1;
+                    assert!(message.origin.is_none() && message.timer.is_none(), "nobody waits for what is answered");
                 }
                 MessageStage::Broadcast => broadcasts += 1,
                 MessageStage::Storing { .. } => storing += 1,
@@ -101,6 +106,7 @@ impl Messages {
         assert_eq!(all, self.messages.len() as u64, "every message is in one place");
         assert_eq!(ready + cold, self.stats.ready, "the count of waiting messages");
         assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
+        assert_eq!(answered, self.stats.answered, "the count of answered deliveries");
         assert_eq!(dead, self.stats.dead, "the count of dead letters");
         let dead_bytes: u64 = self.queues.after(None).map(|(_, queue)| queue.dead_bytes).sum();
         assert_eq!(dead_bytes, self.stats.dead_bytes, "the count of dead letters' bytes");
@@ -218,7 +224,7 @@ impl Messages {
         let mut used = 0;
         for index in &held {
             assert_eq!(self.messages[*index].holder(), Some(conn), "a worker holds what says so");
-            used += u32::from(self.messages[*index].cost.slots());
+            used += u32::from(self.messages[*index].slots_in_use());
         }
         used += jobs.slots_of_tasks(conn) + worker.lent();
         assert_eq!(used, worker.used(), "slots in use are the cost of what is held");
@@ -261,6 +267,7 @@ impl Messages {
             let room = if open { worker.room() } else { 0 };
             assert_eq!(shared_rota.rota.free(seat.number), room, "a shared rota's rota shows a worker's true room");
         }
+        self.check_keeping(conn, worker);
         worker.standings.check(|queue| worker.position_of(queue).is_ok(), |probe| held.contains(&probe));
         assert!(worker.consumes.is_sorted_by_key(|consuming| consuming.queue), "queues are in order");
     }

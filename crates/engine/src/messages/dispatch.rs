@@ -266,7 +266,7 @@ impl Messages {
         let queue = self.queues.at_mut(queue_number);
         let weight = queue.weight();
         let age_ms = u32::try_from(self.now.millis_since(message.born)).unwrap_or(u32::MAX);
-        message.state = MessageStage::Held { worker, age_ms, streamed: false };
+        message.state = MessageStage::Held { worker, age_ms, streamed: false, freed: false };
         message.stamp = self.stamps;
         message.attempts += 1;
         queue.in_flight += 1;

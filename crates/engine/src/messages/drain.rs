@@ -133,7 +133,7 @@ impl Messages {
 
     pub(crate) fn end_drain_if_idle(&mut self, out: &mut impl Sink) {
         if let Some(Drain::Running { returned, .. }) = self.drain
-            && self.stats.in_flight == 0
+            && self.stats.in_flight == self.stats.answered
             && self.deferred.is_empty()
             && self.durable.is_idle()
         {
@@ -164,7 +164,7 @@ impl Messages {
             // Not `closing`: that promises that nobody has begun with it.
             out.peer(origin.hears(CallerMessage::undelivered(Code::CutShort)));
         }
-        self.end_drain(returned, self.stats.in_flight, out);
+        self.end_drain(returned, self.stats.in_flight - self.stats.answered, out);
     }
 
     fn end_drain(&mut self, returned: u64, cut: u64, out: &mut impl Sink) {

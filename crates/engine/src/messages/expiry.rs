@@ -46,7 +46,10 @@ impl Messages {
             MessageStage::Stopping { .. } => self.finish(index, MessageEnd::Otherwise),
             MessageStage::Broadcast => self.expire_broadcast(index, out),
             // The first ends with its broadcast; the second is looked at again when it has its place.
-            MessageStage::Asked { .. } | MessageStage::Storing { .. } | MessageStage::Dead => {}
+            MessageStage::Asked { .. }
+            | MessageStage::Answered { .. }
+            | MessageStage::Storing { .. }
+            | MessageStage::Dead => {}
         }
     }
 

@@ -49,7 +49,11 @@ impl Messages {
                 Reason::AtConsumers { consumers: consumers - far, open: open - far, brokers: far }
             }
             MessageStage::Asked { broadcast, .. } => self.reason(broadcast, ahead_max),
-            MessageStage::Stopping { worker } => {
+            MessageStage::Answered { worker } => {
+                let record = self.peers.worker(worker).expect("a delivery's holder is a worker");
+                Reason::Answered { worker: WorkerId(record.id) }
+            }
+            MessageStage::Stopping { worker, .. } => {
                 if let Some((broker, name)) = self.links.far_end(worker) {
                     return Reason::StoppingAtLink { broker, name };
                 }
@@ -193,6 +197,7 @@ impl Messages {
                     MessageState::InFlight
                 }
                 MessageStage::Stopping { .. } => MessageState::Stopping,
+                MessageStage::Answered { .. } => MessageState::Answered,
                 MessageStage::Storing { .. } => MessageState::Storing,
                 MessageStage::Dead => MessageState::Dead,
             },

@@ -14,6 +14,7 @@ mod drain;
 mod expiry;
 mod explain;
 mod intake;
+mod keeping;
 pub(crate) mod links;
 mod queues;
 mod retry;

@@ -46,6 +46,9 @@ impl Messages {
     pub(super) fn attempt_over(&mut self, index: u32, cause: AttemptFailure, out: &mut impl Sink) {
         let message = &self.messages[index];
         let queue = message.queue;
+        if let MessageStage::Answered { .. } = message.state {
+            return self.finish(index, MessageEnd::Settled);
+        }
         if matches!(message.state, MessageStage::Stopping { .. }) {
             self.finish(index, MessageEnd::Otherwise);
             return;
@@ -112,6 +115,9 @@ impl Messages {
             Wants::Reply | Wants::Nothing => message.origin.is_none(),
             Wants::Settling => false,
         };
+        if let MessageStage::Answered { .. } = message.state {
+            return self.finish(index, MessageEnd::Settled);
+        }
         if over || matches!(message.state, MessageStage::Stopping { .. }) {
             self.finish(index, MessageEnd::Otherwise);
             return;

@@ -96,6 +96,7 @@ impl Messages {
         let message = &self.messages[index];
         let origin = message.origin.filter(|_| message.wants == Wants::Settling);
         self.settled(conn, index, counter);
+        self.settlement_over(conn, index);
         if let Some(origin) = origin {
             out.peer(PeerEffect::Link { conn: origin.conn(), effect: LinkEffect::Ack { seq: origin.seq } });
         }
@@ -150,7 +151,7 @@ impl Messages {
             Some(HeldDelivery::Stopping(index)) => {
                 if settles {
                     self.stats.counters.late += 1;
-                    self.finish(index, MessageEnd::Settled);
+                    self.settlement_over(conn, index);
                 }
                 None
             }
@@ -170,15 +171,20 @@ impl Messages {
             MessageStage::Held { worker, .. } | MessageStage::Asked { worker, .. } => {
                 (worker, HeldDelivery::Live(delivery.index))
             }
-            MessageStage::Stopping { worker } => (worker, HeldDelivery::Stopping(delivery.index)),
-            MessageStage::Waiting | MessageStage::Broadcast | MessageStage::Storing { .. } | MessageStage::Dead => {
+            MessageStage::Stopping { worker, .. } => (worker, HeldDelivery::Stopping(delivery.index)),
+            MessageStage::Waiting
+            | MessageStage::Broadcast
+            | MessageStage::Answered { .. }
+            | MessageStage::Storing { .. }
+            | MessageStage::Dead => {
                 return None;
             }
         };
         (holder == conn).then_some(claim)
     }
 
-    fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
+    /// The worker has done what it was asked.
+    pub(super) fn settled(&mut self, conn: ConnId, index: u32, counter: impl Fn(&mut Counters) -> &mut u64) {
         let record = self.peers.worker_mut(conn);
         record.settled += 1;
         let (on_trial, has_standings) = (record.trust != WorkerTrust::Full, !record.standings.is_empty());
@@ -189,7 +195,6 @@ impl Messages {
             self.clear_standing(conn, index);
         }
         self.count_settled(index, counter);
-        self.finish(index, MessageEnd::Settled);
     }
 
     /// Counts a settlement, and how long the worker took for a request.
@@ -209,7 +214,10 @@ impl Messages {
         let message = &self.messages[index];
         let worker = message.holder().expect("only a held delivery is released");
         let (queue, stamp) = (message.queue, message.stamp);
-        let (cost, bytes) = (message.cost.slots(), bytes_of(message.bytes.len()));
+        let (cost, bytes) = (message.slots_in_use(), bytes_of(message.bytes.len()));
+        if matches!(message.state, MessageStage::Answered { .. }) {
+            self.forget_answered(worker, index);
+        }
         let place = self.queues.at_mut(queue);
         place.in_flight -= 1;
         if place.is_unused() {

@@ -11,6 +11,8 @@ use crate::messages::table::message::Stray;
 pub(super) struct Stats {
     pub(crate) ready: u64,
     pub(super) in_flight: u64,
+    /// Those of them that are answered, and whose workers still use the slots.
+    pub(super) answered: u64,
     pub(super) dead: u64,
     /// Bytes of dead letters.
     pub(super) dead_bytes: u64,

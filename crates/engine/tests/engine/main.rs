@@ -23,6 +23,8 @@ mod exclusive_among;
 mod explain;
 mod fairness;
 mod jobs;
+mod keeping;
+mod keeping_random;
 mod late;
 mod lease;
 mod limits;

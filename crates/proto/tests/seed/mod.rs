@@ -475,7 +475,8 @@ impl Seed {
     }
 
     fn message(&self) -> MessageView {
-        let states = [MessageState::Ready, MessageState::InFlight, MessageState::Stopping, MessageState::Dead];
+        use MessageState::{Answered, Dead, InFlight, Ready, Stopping};
+        let states = [Ready, InFlight, Stopping, Answered, Dead];
         MessageView {
             id: self.id().to_string(),
             queue: self.text(),

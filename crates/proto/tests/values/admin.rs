@@ -148,6 +148,7 @@ fn listings() -> Vec<(&'static str, AdminAnswer)> {
 
 fn explanations() -> Vec<(&'static str, AdminAnswer)> {
     let stopping = MessageView { state: MessageState::Stopping, ..running() };
+    let answered = MessageView { state: MessageState::Answered, ..running() };
     let at_worker =
         Reason::AtWorker { worker: WorkerId(42), name: "w1".to_owned(), since_seconds: Seconds::from_millis(1_500) };
     let name = || "w1".to_owned();
@@ -204,6 +205,7 @@ fn explanations() -> Vec<(&'static str, AdminAnswer)> {
         ("answer_message_at_brokers", spread, Reason::AtConsumers { consumers: 3, open: 2, brokers: 1 }),
         ("answer_message_stopping_at_link", stopping_far, Reason::StoppingAtLink { broker: broker(), name: far() }),
         ("answer_message_stopping", stopping, Reason::Stopping { worker: WorkerId(42) }),
+        ("answer_message_answered", answered, Reason::Answered { worker: WorkerId(42) }),
         ("answer_message_dead", dead(), Reason::Dead { failure: "disk full".to_owned() }),
         ("answer_message_draining", waiting(), Reason::Draining),
         ("answer_message_maintenance", waiting(), Reason::Maintenance),

@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_leap_of_the_clock_fits() {
         let end = Mono::from_micros(u64::MAX);
-        let state = MessageStage::Held { worker: ConnId { index: 0, generation: 1 }, age_ms: 0, streamed: false };
+        let state =
+            MessageStage::Held { worker: ConnId { index: 0, generation: 1 }, age_ms: 0, streamed: false, freed: false };
         let request = Message { state, wants: Wants::Reply, ..Message::waiting(4) };
         assert_eq!(held_micros(&request, end), LONGEST_US);
         let mut service = ServiceTime::default();

@@ -27,9 +27,13 @@ pub(in crate::messages) enum MessageStage {
         age_ms: u32,
         /// Its caller has a piece of the reply: a new attempt would begin the stream again, so there is none.
         streamed: bool,
+        /// Its worker has given its slots back, and can still answer (see `keeping`).
+        freed: bool,
     },
     /// Over for its caller; the worker was told to stop and still holds the slots.
-    Stopping { worker: ConnId },
+    Stopping { worker: ConnId, freed: bool },
+    /// Over for its caller, which has the answer; the worker still holds the slots (see `keeping`).
+    Answered { worker: ConnId },
     /// A broadcast that has not ended; its deliveries have records of their own.
     Broadcast,
     /// One delivery of a broadcast, at a consumer that has not ended.
@@ -160,8 +164,17 @@ impl Message {
         match self.state {
             MessageStage::Held { worker, .. }
             | MessageStage::Asked { worker, .. }
-            | MessageStage::Stopping { worker } => Some(worker),
+            | MessageStage::Stopping { worker, .. }
+            | MessageStage::Answered { worker } => Some(worker),
             MessageStage::Waiting | MessageStage::Broadcast | MessageStage::Storing { .. } | MessageStage::Dead => None,
+        }
+    }
+
+    /// The slots that it takes at its worker.
+    pub(in crate::messages) const fn slots_in_use(&self) -> u16 {
+        match self.state {
+            MessageStage::Held { freed: true, .. } | MessageStage::Stopping { freed: true, .. } => 0,
+            _ => self.cost.slots(),
         }
     }
 
@@ -324,6 +337,7 @@ impl MessageTable {
             None => Stray::Forged,
             Some(TablePlace::Used(message)) if message.stamp == delivery.stamp => match message.holder() {
                 Some(holder) if holder != conn => Stray::Forged,
+                _ if matches!(message.state, MessageStage::Answered { .. }) => Stray::Doubled,
                 _ => Stray::Late,
             },
             Some(TablePlace::Vacant { last, .. }) if last.stamp == delivery.stamp => match (last.holder, last.end) {

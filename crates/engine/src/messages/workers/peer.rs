@@ -113,6 +113,10 @@ pub(crate) struct Worker {
     /// When it was used last, as a rising number.
     pub(in crate::messages) turn: u64,
     pub(in crate::messages) held: Chain,
+    /// An answer does not give slots back: the worker says when it has room (see `keeping`).
+    pub(in crate::messages) keeps_slots: bool,
+    /// Deliveries among those held that are answered, and whose slots are still in use; in the lane of owned messages.
+    pub(in crate::messages) answered: Chain,
     /// The queue whose costly head it is kept free for.
     pub(in crate::messages) reserved_for: Option<u32>,
     pub(in crate::messages) registered: Mono,
@@ -149,6 +153,8 @@ impl Worker {
             must_read: false,
             turn: 0,
             held: Chain::default(),
+            keeps_slots: false,
+            answered: Chain::default(),
             reserved_for: None,
             registered: now,
             last_used: None,

@@ -62,6 +62,7 @@ impl Messages {
     /// The rest of DEREGISTER, once no other machine knows the worker.
     pub(crate) fn left(&mut self, conn: ConnId) {
         self.leave_all(conn);
+        self.end_kept(conn);
         self.forget_worker_if_gone(conn);
     }
 

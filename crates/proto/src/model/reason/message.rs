@@ -179,6 +179,11 @@ pub enum Reason {
         /// That worker.
         worker: WorkerId,
     },
+    /// It is answered, and its worker has not given the slots back.
+    Answered {
+        /// That worker.
+        worker: WorkerId,
+    },
     /// It is over for its caller, and the broker that it crossed to was told.
     #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
     StoppingAtLink {
@@ -262,6 +267,7 @@ fn told(reason: &Reason) -> String {
             format!("ended for its caller; broker {}, which has it, was told to stop", one_line(name))
         }
         Reason::Stopping { worker } => format!("ended for its caller; worker {worker} was told to stop"),
+        Reason::Answered { worker } => format!("answered; worker {worker} still uses its slots"),
         Reason::Storing => "being written to disk".to_owned(),
         Reason::Dead { failure } => format!("all attempts failed; the last error: {failure}"),
         Reason::Draining => "the broker is shutting down".to_owned(),

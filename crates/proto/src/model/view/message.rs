@@ -66,6 +66,8 @@ words! {
         InFlight = "in_flight",
         /// Ended for its caller; its worker was told to stop and still uses its slots.
         Stopping = "stopping",
+        /// Answered; its worker still uses its slots.
+        Answered = "answered",
         /// Being written to disk.
         Storing = "storing",
         /// A dead letter.
