@@ -25,7 +25,7 @@ use super::settings::{IfTaken, Settings};
 use super::storage::{self, DiskStorage};
 use super::threads::BrokerThreads;
 use crate::files::{raise_file_limit, too_few_files};
-use crate::zmq::{Endpoints, ZmqAddress, ZmqPlace};
+use crate::zmq::{Endpoints, ZmqAddress, ZmqPlace, ZmqRole};
 
 /// Connections the system may hold for us before we accept them.
 const BACKLOG: u32 = 1_024;
@@ -40,10 +40,19 @@ pub struct Bound {
     pub foreman: Vec<SocketAddr>,
     /// Addresses for ZeroMQ programs, in the order of the endpoints.
     pub zmq: Vec<ZmqAddress>,
+    /// Those of them that are for LMQ programs alone.
+    pub lmq: Vec<ZmqAddress>,
     /// The Unix socket.
     pub unix: Option<PathBuf>,
     /// The TCP address for other members of the ring.
     pub ring: Option<SocketAddr>,
+}
+
+impl Bound {
+    /// Addresses for ZeroMQ programs that do not speak LMQ.
+    pub fn plain_zmq(&self) -> impl Iterator<Item = &ZmqAddress> {
+        self.zmq.iter().filter(|address| !self.lmq.contains(address))
+    }
 }
 
 /// How a broker ended.
@@ -109,10 +118,12 @@ pub(super) async fn serve_here(
     let zmq = listen::listen_for_zmq(&settings.zmq)?;
     let addresses =
         |listeners: &[TcpListener]| listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let is_lmq = |place: u16| settings.zmq.get(usize::from(place)).is_some_and(|one| one.role == ZmqRole::Lmq);
     let bound = Bound {
         native: addresses(&tcp),
         foreman: addresses(&workers),
         zmq: zmq.iter().map(|(_, listener)| listener.address().clone()).collect(),
+        lmq: zmq.iter().filter(|(place, _)| is_lmq(*place)).map(|(_, listener)| listener.address().clone()).collect(),
         unix: directory.as_ref().and_then(DataDirectory::socket).map(ToOwned::to_owned),
         ring: members.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
@@ -177,7 +188,7 @@ fn log_ready(settings: &Settings, bound: &Bound) {
     let version = env!("CARGO_PKG_VERSION");
     let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-    let Bound { native, foreman, zmq, unix, ring } = bound;
+    let Bound { native, foreman, zmq, unix, ring, lmq: _ } = bound;
     let zmq = zmq.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let (listen, foreman, ring) = (list(native), list(foreman), list(ring.as_slice()));
     let (data, unix) = (path(&settings.data), path(unix));

@@ -121,6 +121,11 @@ impl Broker {
         &mut self.process
     }
 
+    /// The lines of its log so far.
+    pub fn log(&self) -> String {
+        self.process.stderr().join("\n")
+    }
+
     /// Runs `turno` against it, to the end.
     pub fn run(&self, arguments: &[&str]) -> Run {
         self.place.run(arguments)

@@ -34,6 +34,11 @@ impl Broker {
         self.ready()["zmq"][place].as_str().expect("an endpoint").to_owned()
     }
 
+    /// The address of its first endpoint for LMQ.
+    pub fn lmq_url(&self) -> String {
+        self.ready()["lmq"][0].as_str().expect("an endpoint").to_owned()
+    }
+
     /// The document of `zmq show --json` about an endpoint.
     pub fn endpoint(&self, name: &str) -> Value {
         self.run(&["zmq", "show", name, "--json"]).expect(0).json()["endpoint"].take()

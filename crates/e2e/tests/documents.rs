@@ -11,9 +11,11 @@ use turno_e2e::{Background, Place, Run, tree, wait};
 const DOCUMENTED: &str = "7460";
 const DOCUMENTED_FOREMAN: &str = "5429";
 const DOCUMENTED_ZMQ: &str = "7461";
+const DOCUMENTED_LMQ: &str = "6714";
 /// How lines begin that name the second and the third.
 const FOREMAN_LINE: &str = "job workers";
 const ZMQ_LINE: &str = "ZeroMQ";
+const LMQ_LINE: &str = "LMQ";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/e2e is two levels down").to_owned()
@@ -108,6 +110,7 @@ impl Ports {
             let other = match line {
                 _ if line.starts_with(FOREMAN_LINE) => DOCUMENTED_FOREMAN,
                 _ if line.starts_with(ZMQ_LINE) => DOCUMENTED_ZMQ,
+                _ if line.starts_with(LMQ_LINE) => DOCUMENTED_LMQ,
                 _ => DOCUMENTED,
             };
             let mut parts = line.split("127.0.0.1:");

@@ -42,8 +42,8 @@ fn tcp_listeners(process: u32) -> usize {
 /// By flags, by a file and by variables: no TCP port at all, and the socket serves.
 #[test]
 fn a_broker_on_its_socket_alone() {
-    let flags = ["--listen", "none", "--foreman-listen", "none", "--zmq-listen", "none"];
-    let file = "listen.native = []\nlisten.foreman = []\nlisten.zmq = []\n";
+    let flags = ["--listen", "none", "--foreman-listen", "none", "--zmq-listen", "none", "--lmq-listen", "none"];
+    let file = "listen.native = []\nlisten.foreman = []\nlisten.zmq = []\nlisten.lmq = []\n";
     let variables =
         [("TURNO_LISTEN__NATIVE", "none"), ("TURNO_LISTEN__FOREMAN", "none"), ("TURNO_LISTEN__ZMQ", "none")];
     let table = [(&flags[..], "", &[][..]), (&[][..], file, &[][..]), (&[][..], "", &variables[..])];
@@ -86,7 +86,7 @@ fn it_is_said_who_may_use_a_broker() {
         (&["--listen", "127.0.0.1:0"][..], "every local user may submit jobs"),
         (&["--listen", "none"], "every local user may submit jobs"),
         (
-            &["--listen", "none", "--foreman-listen", "none", "--zmq-listen", "none"],
+            &["--listen", "none", "--foreman-listen", "none", "--zmq-listen", "none", "--lmq-listen", "none"],
             "Unix socket only: accessible to this user and root",
         ),
     ];
@@ -114,7 +114,8 @@ fn loose_permissions_are_warned_of() {
     let secret = place.path().join("ring.secret");
     fs::write(&secret, "correct horse battery staple").expect("our own place");
     fs::create_dir_all(place.data()).expect("our own place");
-    let flags = ["--sid", "1", "--ring-port", "0", "--foreman-listen", "none", "--zmq-listen", "none"];
+    let flags =
+        ["--sid", "1", "--ring-port", "0", "--foreman-listen", "none", "--zmq-listen", "none", "--lmq-listen", "none"];
     let path = secret.display().to_string();
     for (modes, count) in [([0o755, 0o644], 2), ([0o700, 0o600], 0)] {
         fs::set_permissions(place.data(), Permissions::from_mode(modes[0])).expect("ours");

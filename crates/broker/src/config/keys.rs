@@ -104,6 +104,19 @@ pub static KEYS: &[Key] = &[
         doc: "queue of plain ZeroMQ sockets at listen.zmq",
     },
     Key {
+        name: "listen.lmq",
+        kind: ValueKind::Listen,
+        default: Preset::Text("127.0.0.1:6714"),
+        doc: "addresses of the listener for LMQ programs; port 0 selects a free port, as does the default if it is in use; \
+              none: only endpoints in [[zmq.endpoint]] with role = \"lmq\"",
+    },
+    Key {
+        name: "lmq.queue",
+        kind: ValueKind::Queue,
+        default: Preset::Text("lmq"),
+        doc: "queue of LMQ programs at listen.lmq",
+    },
+    Key {
         name: "link.to",
         kind: ValueKind::Urls,
         default: Preset::Empty,

@@ -106,6 +106,8 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("listen.foreman", "127.0.0.1:3", "[\"127.0.0.1:3\"]"),
         ("listen.zmq", "127.0.0.1:4", "[\"127.0.0.1:4\"]"),
         ("zmq.queue", "orders", "\"orders\""),
+        ("listen.lmq", "127.0.0.1:5", "[\"127.0.0.1:5\"]"),
+        ("lmq.queue", "pings", "\"pings\""),
         ("link.to", "a:1,turno://b", "[\"a:1\", \"turno://b\"]"),
         ("link.secret", "correct horse battery staple", "\"correct horse battery staple\""),
         ("link.secret-file", "/s", "\"/s\""),

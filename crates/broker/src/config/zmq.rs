@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use turno_proto::model::{Topic, limits};
+use turno_proto::model::{QueueName, Topic, limits};
 use turno_proto::zmtp::SocketType;
 use turno_proto::zmtp::curve::{KeyPair, PublicKey};
 
@@ -23,7 +23,7 @@ pub(super) const ENDPOINT: &str = "zmq.endpoint";
 
 const MECHANISMS: &[&str] = &["null", "plain", "curve"];
 const SOCKETS: &[&str] = &["dealer", "sub", "pub", "push", "pull"];
-const ROLES: &[&str] = &["client", "worker"];
+const ROLES: &[&str] = &["client", "worker", "lmq"];
 const SLOTS: ValueKind = ValueKind::Count { min: 1, max: 1_000_000 };
 const RETRIES: ValueKind = ValueKind::Count { min: 0, max: u8::MAX as u64 };
 
@@ -119,6 +119,7 @@ pub(super) fn read(keys: &DeTable<'_>) -> Result<ZmqEndpoint, Vec<Wrong>> {
     let queue = table.text("queue", ValueKind::Queue).unwrap_or_else(|| "zmq".to_owned());
     let role = match table.text("role", ValueKind::Choice(ROLES)).as_deref() {
         Some("worker") => ZmqRole::Worker,
+        Some("lmq") => ZmqRole::Lmq,
         _ => ZmqRole::Client,
     };
     let slots = table.read("slots", |raw| match SLOTS.read(raw)? {
@@ -355,15 +356,29 @@ pub(super) fn check(endpoints: &[ZmqEndpoint], problems: &mut Vec<Problem>) {
     }
 }
 
-/// All endpoints of a broker: those of `listen.zmq`, and the tables.
+/// All endpoints of a broker: those of `listen.zmq` and `listen.lmq`, and the tables.
 pub(super) fn all(config: &Config) -> Vec<ZmqEndpoint> {
-    let queue = config.text("zmq.queue");
-    let usual = config.listen("listen.zmq").into_iter().zip(1..).map(|(address, number)| ZmqEndpoint {
-        name: if number == 1 { "default".to_owned() } else { format!("default-{number}") },
-        if_taken: if config.is_default("listen.zmq") { IfTaken::FreePort } else { IfTaken::Fail },
-        ..ZmqEndpoint::new(ZmqAddress::Tcp(address), queue.parse().expect("a queue's name was read"))
-    });
-    usual.chain(config.endpoints.iter().cloned()).collect()
+    let plain = listening(config, "listen.zmq", "zmq.queue", "default", ZmqRole::Client);
+    let lmq = listening(config, "listen.lmq", "lmq.queue", "lmq", ZmqRole::Lmq);
+    plain.chain(lmq).chain(config.endpoints.iter().cloned()).collect()
+}
+
+/// Endpoints at the addresses of a key.
+fn listening(
+    config: &Config,
+    key: &'static str,
+    queue: &str,
+    name: &str,
+    role: ZmqRole,
+) -> impl Iterator<Item = ZmqEndpoint> {
+    let queue: QueueName = config.text(queue).parse().expect("a queue's name was read");
+    let if_taken = if config.is_default(key) { IfTaken::FreePort } else { IfTaken::Fail };
+    config.listen(key).into_iter().zip(1..).map(move |(address, number)| ZmqEndpoint {
+        name: if number == 1 { name.to_owned() } else { format!("{name}-{number}") },
+        if_taken,
+        role,
+        ..ZmqEndpoint::new(ZmqAddress::Tcp(address), queue.clone())
+    })
 }
 
 #[cfg(test)]

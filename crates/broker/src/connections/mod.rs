@@ -352,6 +352,7 @@ impl<D: EngineHandle> Connections<D> {
             self.table.now = now;
             self.share_memory();
             self.engine_handle.put(now, Input::HasRead { conn: id }, &mut self.table);
+            self.tell_of_seats(now, id, |conn| Input::HasRead { conn });
             self.settle(now);
         }
     }

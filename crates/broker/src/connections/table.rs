@@ -1,9 +1,9 @@
 //! The table of connections: the session, the incomplete frame and the out-buffer of each.
 
 mod check;
+mod numbers;
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 
 use turno_proto::foreman;
 use turno_proto::model::{Code, ConnId, Limits, Mono, limits};
@@ -313,13 +313,9 @@ impl ConnectionTable {
     }
 
     pub(super) fn insert_talk(&mut self, address: String, protocol: PeerProtocol) -> ConnId {
-        let place = self.vacant.pop().unwrap_or_else(|| {
-            self.by_place.push(None);
-            u32::try_from(self.by_place.len() - 1).expect("limits keep connections far below 2^32")
-        });
-        let generation = self.numbers.accepted.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        let id = ConnId { index: place << self.numbers.bits | self.numbers.router, generation };
-        self.by_place[place as usize] = Some(Connection {
+        let id = self.reserve();
+        let place = self.place(id);
+        self.by_place[place] = Some(Connection {
             id,
             address,
             protocol,
@@ -350,13 +346,9 @@ impl ConnectionTable {
         self.account.incoming(&mut connection.counted_in, 0);
         self.account.outgoing(&mut connection.counted_out, 0);
         self.zmq_left(&connection);
-        self.vacant.push(id.index >> self.numbers.bits);
+        self.vacate(id);
         self.len -= 1;
         Some(connection)
-    }
-
-    pub(super) const fn place(&self, id: ConnId) -> usize {
-        (id.index >> self.numbers.bits) as usize
     }
 
     pub(super) fn get(&self, id: ConnId) -> Option<&Connection> {

@@ -1,6 +1,7 @@
 //! Connections of ZeroMQ programs: bytes become messages for a dialect, and effects become bytes.
 
 mod connection;
+mod seats;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use turno_proto::zmtp::{self, Peer, SocketType, ZmtpFault, ZmtpSession, ZmtpStep
 pub(super) use self::connection::ZmqConnection;
 pub use self::connection::ZmqLimits;
 use self::connection::name_of;
+use self::seats::Seats;
 use super::brokers::PeerRead;
 use super::table::{Connection, ConnectionPhase, ConnectionTable, PeerProtocol};
 use super::{Connections, EngineHandle, Nonces};
@@ -36,6 +38,7 @@ pub(super) struct ZmqConnections {
     says: Vec<PeerMessage<'static>>,
     /// Connections that are to end, and why.
     failed: Vec<(ConnId, Code)>,
+    seats: Seats,
     limits: ZmqLimits,
 }
 
@@ -48,6 +51,7 @@ impl ZmqConnections {
             inputs: VecDeque::new(),
             says: Vec::new(),
             failed: Vec::new(),
+            seats: Seats::default(),
             limits: ZmqLimits::new(limits),
         }
     }
@@ -64,7 +68,9 @@ impl ConnectionTable {
 
     fn is_zmq(&self, id: ConnId) -> bool {
         self.zmq.count > 0
-            && self.get(id).is_some_and(|connection| matches!(connection.protocol, PeerProtocol::Zmtp(_)))
+            && self
+                .get(self.zmq.seats.home(id))
+                .is_some_and(|connection| matches!(connection.protocol, PeerProtocol::Zmtp(_)))
     }
 
     /// Has the dialect of a connection do something. Its consequences are handled when the turn ends.
@@ -74,14 +80,21 @@ impl ConnectionTable {
         with: impl FnOnce(&mut Dialect, &mut DialectOutput<'_>) -> R,
     ) -> Option<R> {
         let now = self.now;
-        let (connection, account, zmq) = self.with_shared(conn).filter(|(connection, ..)| !connection.is_doomed())?;
+        let home = self.zmq.seats.home(conn);
+        let (connection, account, zmq) = self.with_shared(home).filter(|(connection, ..)| !connection.is_doomed())?;
         let PeerProtocol::Zmtp(protocol) = &mut connection.protocol else { return None };
         let (ZmqConnection { dialect, endpoint, .. }, memory) = (&mut **protocol, account.meter().room());
-        let mut out = DialectOutput { conn, endpoint, now, memory, inputs: &mut zmq.inputs, says: &mut zmq.says };
+        let (inputs, says, spare) = (&mut zmq.inputs, &mut zmq.says, zmq.seats.spare);
+        let mut seat = spare;
+        let mut out = DialectOutput { conn, endpoint, now, memory, inputs, says, seat: &mut seat };
         let result = with(dialect.as_mut()?, &mut out);
-        if !zmq.says.is_empty() {
+        if let (Some(given), None) = (spare, seat) {
+            self.zmq.seats.give(given, home);
+            self.zmq.seats.spare = Some(self.reserve());
+        }
+        if !self.zmq.says.is_empty() {
             for said in std::mem::take(&mut self.zmq.says) {
-                self.say(conn, &said, false);
+                self.say(home, &said, false);
             }
         }
         Some(result)
@@ -107,13 +120,15 @@ impl ConnectionTable {
     /// A delivery, if it is for a ZeroMQ peer.
     pub(super) fn zmq_deliver(&mut self, deliver: &Deliver<BorrowedPayload<'_>>) -> bool {
         let conn = deliver.conn;
-        let Some(connection) = self.get(conn) else { return false };
+        let home = self.zmq.seats.home(conn);
+        let Some(connection) = self.get(home) else { return false };
         let PeerProtocol::Zmtp(protocol) = &connection.protocol else { return false };
         let (dialect, is_pull) = (protocol.dialect.as_ref().filter(|_| !connection.is_doomed()), protocol.is_pull());
-        if let Some(said) = dialect.and_then(|dialect| dialect.delivery(deliver))
-            && self.say(conn, &said, deliver.cost != Cost::Broadcast)
-            && is_pull
-        {
+        let Some(said) = dialect.and_then(|dialect| dialect.delivery(deliver)) else {
+            self.with_dialect(conn, |dialect, out| dialect.not_delivered(deliver, out));
+            return true;
+        };
+        if self.say(home, &said, deliver.cost != Cost::Broadcast) && is_pull {
             self.queued(conn, deliver.delivery);
         }
         true
@@ -145,11 +160,12 @@ impl ConnectionTable {
 
     /// An effect for a ZeroMQ peer.
     pub(super) fn tell_zmq(&mut self, conn: ConnId, effect: PeerEffect) {
+        let home = self.zmq.seats.home(conn);
         let ended = match effect {
             PeerEffect::Caller { seq, message, .. } => {
                 let said = self.with_dialect(conn, |dialect, out| dialect.caller_message(seq, message, out)).flatten();
                 if let Some(said) = said {
-                    self.say(conn, &said, false);
+                    self.say(home, &said, false);
                 }
                 None
             }
@@ -157,7 +173,7 @@ impl ConnectionTable {
                 self.with_dialect(conn, |dialect, out| dialect.answer(seq, result, out))
             }
             PeerEffect::Native { effect: NativeEffect::Pace, .. } => {
-                self.pace(conn);
+                self.pace(home);
                 None
             }
             PeerEffect::Native { effect, .. } => self.with_dialect(conn, |dialect, out| dialect.native(&effect, out)),
@@ -171,8 +187,8 @@ impl ConnectionTable {
             | PeerEffect::Dial { .. }
             | PeerEffect::Ring(_) => None,
         };
-        self.ends(conn, ended);
-        self.ease(conn);
+        self.ends(home, ended);
+        self.ease(home);
     }
 
     /// A dialect says that its connection ends, if it does.
@@ -267,6 +283,9 @@ impl<D: EngineHandle> Connections<D> {
         let protocol = ZmqConnection { session, dialect: None, endpoint, place, held_back: false };
         let id = self.table.insert_talk(address, PeerProtocol::Zmtp(Box::new(protocol)));
         self.table.zmq.count += 1;
+        if self.table.zmq.seats.spare.is_none() {
+            self.table.zmq.seats.spare = Some(self.table.reserve());
+        }
         if self.table.zmq.endpoints.get(place).is_some_and(|endpoint| endpoint.opened()) {
             self.table.zmq_write(id, &greeting);
         } else {
@@ -362,7 +381,8 @@ impl<D: EngineHandle> Connections<D> {
             debug!(address, socket = %peer.socket_type, endpoint = endpoint.settings().name, "a ZeroMQ peer connected");
             inputs.push_back(Input::Connected { conn: id, name: name_of(&peer, &address), address: address.clone() });
             inputs.push_back(Input::Ready { conn: id });
-            let mut out = DialectOutput { conn: id, endpoint, now, memory, inputs: &mut inputs, says: &mut Vec::new() };
+            let (inputs, says, seat) = (&mut inputs, &mut Vec::new(), &mut None);
+            let mut out = DialectOutput { conn: id, endpoint, now, memory, inputs, says, seat };
             *dialect = Some(Dialect::begin(peer.socket_type, &mut out));
             if matches!(peer.socket_type, SocketType::Pub | SocketType::Xpub) {
                 // A publisher sends what somebody subscribed to: the broker wants everything.
@@ -386,7 +406,11 @@ impl<D: EngineHandle> Connections<D> {
             }
             work += work_of(&input);
             self.table.copies = 0;
+            let ends = if let Input::Disconnected { conn } = input { Some(conn) } else { None };
             self.engine_handle.put(now, input, &mut self.table);
+            if let Some(seat) = ends {
+                self.table.leave_seat(seat);
+            }
             work += self.work_of_events();
         }
         work

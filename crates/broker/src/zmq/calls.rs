@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use turno_proto::model::limits::MESSAGE_OVERHEAD_BYTES;
 
-use super::dialect::SETUP;
+use super::dialect::AGAIN;
 use super::frames::{Envelope, Frames};
 
 /// A table without calls that has more places than this gives its memory back.
@@ -58,7 +58,7 @@ impl Calls {
         }
         self.places.push(Some(call));
         // Reading stops long before.
-        u32::try_from(self.places.len()).ok().filter(|seq| *seq < SETUP).expect("limits keep requests far below 2^32")
+        u32::try_from(self.places.len()).ok().filter(|seq| *seq < AGAIN).expect("limits keep requests far below 2^32")
     }
 
     pub(super) fn has(&self, seq: u32) -> bool {
@@ -115,7 +115,7 @@ mod tests {
         let envelope = |number: u32| Envelope::Other(number.to_be_bytes().into());
         let mut open: Vec<(u32, u32)> =
             (0..many).map(|number| (calls.insert(call(envelope(number))), number)).collect();
-        assert!(open.iter().all(|(seq, _)| *seq != 0 && *seq < SETUP));
+        assert!(open.iter().all(|(seq, _)| *seq != 0 && *seq < AGAIN));
         for round in 0..many {
             let (seq, number) = open.swap_remove((round * 7 % many) as usize);
             assert_eq!(calls.take(seq).unwrap().envelope, envelope(number));
@@ -130,7 +130,7 @@ mod tests {
             assert_eq!(calls.take(seq).unwrap().envelope, envelope(number));
         }
         assert_eq!((calls.len(), calls.held_bytes(), calls.places.capacity()), (0, 0, 0));
-        assert!(calls.take(0).is_none() && calls.take(SETUP).is_none());
+        assert!(calls.take(0).is_none() && calls.take(AGAIN).is_none());
     }
 
     /// The envelopes and pieces that calls keep count as memory of their connection.

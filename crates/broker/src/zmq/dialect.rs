@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use turno_engine::{BorrowedPayload, CallerMessage, Deliver, Input, NativeEffect};
-use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, QueueName, Slots, limits};
+use turno_proto::lmq::is_lmq;
+use turno_proto::model::{Code, ConnId, Cost, Delivery, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::zmtp::{Message, SocketType};
 
 use super::ask::RequestSocket;
 use super::endpoint::{Count, Endpoint};
 use super::frames::{Frames, PeerMessage, part};
+use super::lmq::{self, Lmq};
 use super::mdp::{self, MdpClient, MdpWorker, Speaker};
 use super::push::PushSocket;
 use super::settings::ZmqRole;
@@ -19,6 +21,8 @@ use crate::memory::MessageMemory;
 
 /// The number of everything that is said to the engine before the first message. An error about it ends the connection.
 pub(super) const SETUP: u32 = u32::MAX;
+/// The number of what a worker with a seat of its own says to the engine. An error about it changes nothing.
+pub(super) const AGAIN: u32 = SETUP - 1;
 /// The handle of the one queue that a plain socket has.
 pub(super) const HANDLE: u32 = 0;
 
@@ -31,6 +35,8 @@ pub(crate) struct DialectOutput<'a> {
     /// Memory that the engine has left for messages.
     pub(crate) memory: MessageMemory,
     pub(crate) inputs: &'a mut VecDeque<Input>,
+    /// A number of a connection that has no socket, for a worker that is behind this one.
+    pub(crate) seat: &'a mut Option<ConnId>,
     /// Messages for the peer that no effect of the engine is the reason for.
     pub(crate) says: &'a mut Vec<PeerMessage<'static>>,
 }
@@ -89,6 +95,7 @@ pub(crate) enum Dialect {
     Subscribes(SubSocket),
     MdpClient(MdpClient),
     MdpWorker(MdpWorker),
+    Lmq(Box<Lmq>),
 }
 
 impl Dialect {
@@ -97,6 +104,9 @@ impl Dialect {
         let settings = out.endpoint.settings();
         let (slots, queue) = (settings.slots.unwrap_or(limits::ZMQ_SLOTS), settings.queue.clone());
         match (theirs, settings.role) {
+            (SocketType::Req | SocketType::Rep | SocketType::Dealer | SocketType::Router, ZmqRole::Lmq) => {
+                Self::Lmq(Box::default())
+            }
             (SocketType::Req, _) => Self::Asks(RequestSocket::new(true)),
             (SocketType::Dealer, ZmqRole::Client) => Self::Asks(RequestSocket::new(false)),
             (SocketType::Rep | SocketType::Router, _) | (SocketType::Dealer, ZmqRole::Worker) => {
@@ -121,6 +131,9 @@ impl Dialect {
     pub(crate) fn hear(&mut self, message: &Message<'_>, out: &mut DialectOutput<'_>) -> Result<(), Code> {
         out.count(Count::Received);
         if matches!(self, Self::Asks(asks) if asks.is_new()) {
+            if is_lmq(message) {
+                *self = Self::Lmq(Box::default());
+            }
             match mdp::speaker(message, out.now) {
                 Some(Speaker::Client(client)) => *self = Self::MdpClient(client),
                 Some(Speaker::Worker(worker)) => *self = Self::MdpWorker(worker),
@@ -130,6 +143,7 @@ impl Dialect {
         match self {
             Self::MdpClient(client) => client.hear(message, out),
             Self::MdpWorker(worker) => worker.hear(message, out),
+            Self::Lmq(lmq) => lmq.hear(message, out),
             Self::Asks(asks) => asks.hear(message, out),
             Self::Works(works) => works.hear(message, out),
             Self::Pushes(pushes) => pushes.hear(message, out),
@@ -158,7 +172,8 @@ impl Dialect {
             | Self::Pulls(_)
             | Self::Publishes
             | Self::Subscribes(_)
-            | Self::MdpClient(_) => Ok(()),
+            | Self::MdpClient(_)
+            | Self::Lmq(_) => Ok(()),
         }
     }
 
@@ -172,10 +187,23 @@ impl Dialect {
     /// A delivery as a message for the peer.
     pub(crate) fn delivery<'a>(&self, deliver: &Deliver<BorrowedPayload<'a>>) -> Option<PeerMessage<'a>> {
         match self {
+            Self::Lmq(lmq) if deliver.cost != Cost::Broadcast => lmq.delivery(deliver),
             Self::Works(works) => Some(works.delivery(deliver)),
             Self::Pulls(_) => Some(PullSocket::delivery(deliver)),
             Self::MdpWorker(worker) => Some(worker.delivery(deliver)),
-            Self::Asks(_) | Self::Pushes(_) | Self::Publishes | Self::Subscribes(_) | Self::MdpClient(_) => None,
+            Self::Asks(_)
+            | Self::Pushes(_)
+            | Self::Publishes
+            | Self::Subscribes(_)
+            | Self::MdpClient(_)
+            | Self::Lmq(_) => None,
+        }
+    }
+
+    /// A delivery came that is no message for the peer.
+    pub(crate) fn not_delivered(&self, deliver: &Deliver<BorrowedPayload<'_>>, out: &mut DialectOutput<'_>) {
+        if matches!(self, Self::Lmq(_)) && deliver.cost == Cost::Broadcast {
+            lmq::refuse_broadcast(deliver, out);
         }
     }
 
@@ -203,6 +231,7 @@ impl Dialect {
         match self {
             Self::Asks(asks) => asks.caller_message(seq, message, out),
             Self::MdpClient(client) => client.caller_message(seq, message, out),
+            Self::Lmq(lmq) => lmq.caller_message(seq, message, out),
             Self::Pushes(pushes) => {
                 if let CallerMessage::Undelivered { code, .. } = message {
                     pushes.refused(seq, code, out);
@@ -222,6 +251,7 @@ impl Dialect {
     ) -> Result<(), Code> {
         match result {
             Err(code) if seq == SETUP => Err(code),
+            Err(_) if seq == AGAIN => Ok(()),
             Err(_) => {
                 if let Self::MdpClient(client) = self
                     && client.not_shown(seq, out)
@@ -266,6 +296,7 @@ impl Dialect {
         match self {
             Self::Asks(asks) => asks.len(),
             Self::MdpClient(client) => client.len(),
+            Self::Lmq(lmq) => lmq.len(),
             Self::Pushes(pushes) => pushes.len(),
             Self::Works(_) | Self::Pulls(_) | Self::Publishes | Self::Subscribes(_) | Self::MdpWorker(_) => 0,
         }
@@ -282,8 +313,12 @@ impl Dialect {
     }
 
     /// Whether what comes are replies, which make room.
-    pub(crate) const fn settles(&self) -> bool {
-        matches!(self, Self::Works(_) | Self::MdpWorker(_))
+    pub(crate) fn settles(&self) -> bool {
+        match self {
+            Self::Works(_) | Self::MdpWorker(_) => true,
+            Self::Lmq(lmq) => lmq.has_workers(),
+            _ => false,
+        }
     }
 
     /// Bytes that it keeps.
@@ -292,6 +327,7 @@ impl Dialect {
             Self::Asks(asks) => asks.held_bytes(),
             Self::Subscribes(subscribes) => subscribes.held_bytes(),
             Self::MdpClient(client) => client.held_bytes(),
+            Self::Lmq(lmq) => lmq.held_bytes(),
             Self::Pushes(pushes) => pushes.held_bytes(),
             Self::Works(_) | Self::Pulls(_) | Self::Publishes | Self::MdpWorker(_) => 0,
         }

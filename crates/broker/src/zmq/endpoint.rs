@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use turno_proto::model::zmq::{EndpointView, ZmqPeerView};
 use turno_proto::model::{ConnId, limits};
 use turno_proto::zmtp::{Peer, User, ZmtpCredentials, ZmtpSettings as WireSettings};
 
-use super::settings::ZmqEndpoint;
+use super::addresses::Addresses;
+use super::settings::{ZmqEndpoint, ZmqRole};
 
 /// All endpoints of a broker. A connection knows its endpoint by the place in this table.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +49,8 @@ pub(crate) struct Endpoint {
     open: AtomicU64,
     /// With their addresses.
     peers: Mutex<BTreeMap<ConnId, (String, Peer)>>,
+    /// Those of LMQ peers.
+    addresses: Addresses,
 }
 
 /// A counter of an endpoint.
@@ -83,13 +87,20 @@ impl Count {
 impl Endpoint {
     fn new(settings: ZmqEndpoint, message_bytes_max: usize, ping_ms: u32) -> Self {
         let security = settings.access.security();
-        let wire = WireSettings { security, ping_ms, ..WireSettings::new(settings.place.ours(), message_bytes_max) };
+        // Programs of LMQ send to the broker's address.
+        let identity: Box<[u8]> = match settings.role {
+            ZmqRole::Lmq => settings.place.to_string().into_bytes().into(),
+            ZmqRole::Client | ZmqRole::Worker => Box::default(),
+        };
+        let wire = WireSettings::new(settings.place.ours(), message_bytes_max);
+        let wire = WireSettings { security, ping_ms, identity, ..wire };
         Self {
             settings,
             wire: Arc::new(wire),
             counts: Default::default(),
             open: AtomicU64::new(0),
             peers: Mutex::default(),
+            addresses: Addresses::default(),
         }
     }
 
@@ -135,7 +146,25 @@ impl Endpoint {
     /// The connection is over.
     pub(crate) fn left(&self, conn: ConnId) {
         self.open.fetch_sub(1, Ordering::Relaxed);
+        self.addresses.left(conn);
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
+    }
+
+    /// Addresses of LMQ peers.
+    pub(super) const fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// The identity that a peer gave itself; empty if it gave none.
+    pub(super) fn identity(&self, conn: ConnId) -> Bytes {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        peers.get(&conn).map(|(_, peer)| Bytes::copy_from_slice(&peer.identity)).unwrap_or_default()
+    }
+
+    /// The address of a peer.
+    pub(super) fn address(&self, conn: ConnId) -> String {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        peers.get(&conn).map(|(address, _)| address.clone()).unwrap_or_default()
     }
 
     /// View of the endpoint.

@@ -35,12 +35,15 @@ impl Envelope {
         match count {
             0 => Self::None,
             1 if message.part(0).is_some_and(<[u8]>::is_empty) => Self::Delimiter,
-            _ => {
-                let mut frames = Vec::new();
-                encode_front(message.parts().take(count), &mut frames);
-                Self::Other(frames.into())
-            }
+            _ => Self::of_frames(message.parts().take(count)),
         }
+    }
+
+    /// Any frames.
+    pub(super) fn of_frames<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut encoded = Vec::new();
+        encode_front(frames, &mut encoded);
+        Self::Other(encoded.into())
     }
 
     /// A delivery as the envelope that a worker gives back with its reply.

@@ -4,11 +4,13 @@
 //! translates for one connection. It keeps envelopes and numbers, and decides nothing about queues. Nothing here knows sockets
 //! or bytes: `connections` owns the connection, and `turno_proto::zmtp` its protocol.
 
+mod addresses;
 mod ask;
 mod calls;
 mod dialect;
 mod endpoint;
 mod frames;
+mod lmq;
 mod mdp;
 mod push;
 mod settings;

@@ -22,7 +22,7 @@ pub struct ZmqEndpoint {
     pub place: ZmqPlace,
     /// The start if the address is taken.
     pub if_taken: IfTaken,
-    /// The role of DEALER sockets: they can ask and they can work.
+    /// The role of DEALER sockets, which can ask and can work.
     pub role: ZmqRole,
     /// The queue of plain sockets.
     pub queue: QueueName,
@@ -145,6 +145,8 @@ pub enum ZmqRole {
     Client,
     /// They work.
     Worker,
+    /// They and ROUTER sockets speak LMQ.
+    Lmq,
 }
 
 impl ZmqRole {
@@ -153,6 +155,7 @@ impl ZmqRole {
         match self {
             Self::Client => "client",
             Self::Worker => "worker",
+            Self::Lmq => "lmq",
         }
     }
 }

@@ -135,7 +135,8 @@ fn ready(bound: &Bound) -> Ready {
         listen,
         unix: bound.unix.as_ref().map(|path| path.display().to_string()),
         foreman: bound.foreman.first().map(ToString::to_string),
-        zmq: bound.zmq.iter().map(ToString::to_string).collect(),
+        zmq: bound.plain_zmq().map(ToString::to_string).collect(),
+        lmq: bound.lmq.iter().map(ToString::to_string).collect(),
         ring: bound.ring.as_ref().map(ToString::to_string),
     }
 }
@@ -159,7 +160,8 @@ fn banner(settings: &broker::Settings, bound: &Bound) -> Page {
         ("broker", format!("{} (turno {VERSION})", settings.name)),
         ("native", listed(native)),
         ("job workers", listed(foreman)),
-        ("ZeroMQ", listed(bound.zmq.iter().map(ToString::to_string).collect())),
+        ("ZeroMQ", listed(bound.plain_zmq().map(ToString::to_string).collect())),
+        ("LMQ", listed(bound.lmq.iter().map(ToString::to_string).collect())),
     ];
     if let (Some(ring), Some(address)) = (&settings.ring, &bound.ring) {
         let next = ring.next.as_ref().map(|(_, next)| format!(", joins at {next}")).unwrap_or_default();
@@ -289,7 +291,8 @@ mod tests {
     fn the_ready_line_has_every_address() {
         let mut bound = bound("127.0.0.1:4711");
         bound.foreman = vec!["127.0.0.1:5429".parse().unwrap()];
-        bound.zmq = vec!["tcp://127.0.0.1:7461".parse().unwrap()];
+        bound.zmq = vec!["tcp://127.0.0.1:7461".parse().unwrap(), "tcp://127.0.0.1:6714".parse().unwrap()];
+        bound.lmq = vec!["tcp://127.0.0.1:6714".parse().unwrap()];
         bound.unix = Some("/d/turno.sock".into());
         bound.ring = Some("127.0.0.1:8003".parse().unwrap());
         let ready = ready(&bound);
@@ -297,7 +300,8 @@ mod tests {
             schema::line(&schema::envelope(&ready)),
             concat!(
                 r#"{"schema":"turno.ready/1","native":"127.0.0.1:4711","listen":["127.0.0.1:4711"],"#,
-                r#""unix":"/d/turno.sock","foreman":"127.0.0.1:5429","zmq":["tcp://127.0.0.1:7461"],"ring":"127.0.0.1:8003"}"#,
+                r#""unix":"/d/turno.sock","foreman":"127.0.0.1:5429","zmq":["tcp://127.0.0.1:7461"],"#,
+                r#""lmq":["tcp://127.0.0.1:6714"],"ring":"127.0.0.1:8003"}"#,
                 "\n"
             )
         );

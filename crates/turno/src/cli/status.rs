@@ -115,7 +115,8 @@ fn memory(broker: &BrokerView) -> String {
 }
 
 /// Where ZeroMQ programs connect, and how many are there.
-fn endpoints(endpoints: &[EndpointView]) -> String {
+fn endpoints<'a>(endpoints: impl Iterator<Item = &'a EndpointView>) -> String {
+    let endpoints: Vec<&EndpointView> = endpoints.collect();
     if endpoints.is_empty() {
         return "nowhere".to_owned();
     }
@@ -131,7 +132,8 @@ fn text(broker: &BrokerView, zmq: &[EndpointView], invocation: &Invocation) -> P
         ("up", short(broker.up_seconds.duration())),
         ("state", state(broker).to_owned()),
         ("job workers at", broker.foreman.clone().unwrap_or_else(|| "nowhere".to_owned())),
-        ("ZeroMQ at", endpoints(zmq)),
+        ("ZeroMQ at", endpoints(zmq.iter().filter(|one| one.role != "lmq"))),
+        ("LMQ at", endpoints(zmq.iter().filter(|one| one.role == "lmq"))),
         ("connections", broker.connections.to_string()),
         ("workers", format!("{}, {} of {} slots in use", broker.workers, broker.slots_used, broker.slots)),
         ("queues", broker.queues.to_string()),

@@ -100,7 +100,7 @@ fn text(endpoint: &EndpointView) -> Page {
         ("endpoint", one_line(name)),
         ("address", one_line(address)),
         ("queue", one_line(queue)),
-        ("DEALER is a", one_line(role)),
+        if role == "lmq" { ("protocol", "LMQ".to_owned()) } else { ("DEALER is a", one_line(role)) },
         ("topics below", if topic.is_empty() { "-".to_owned() } else { one_line(topic) }),
         ("mechanism", one_line(mechanism)),
         ("messages", format!("{} received, {} sent", endpoint.received, endpoint.sent)),

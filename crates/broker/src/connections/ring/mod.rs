@@ -193,6 +193,11 @@ impl<D: EngineHandle> Connections<D> {
                 return;
             }
         }
+        match input {
+            Input::Disconnected { conn } => self.tell_of_seats(now, conn, |conn| Input::Disconnected { conn }),
+            Input::Unread { conn } => self.tell_of_seats(now, conn, |conn| Input::Unread { conn }),
+            _ => {}
+        }
         self.engine_handle.put(now, input, &mut self.table);
     }
 

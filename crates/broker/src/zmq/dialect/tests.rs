@@ -23,6 +23,8 @@ pub(crate) struct World {
     inputs: VecDeque<Input>,
     says: Vec<PeerMessage<'static>>,
     pub(crate) memory: MessageMemory,
+    /// Seats that were taken.
+    seats: u32,
 }
 
 impl World {
@@ -31,9 +33,11 @@ impl World {
         let (now, mut inputs, mut says) = (Mono::ZERO, VecDeque::new(), Vec::new());
         let endpoint = endpoints.get(0).unwrap();
         let memory = MessageMemory { free: 1 << 20, most: 1 << 20 };
-        let mut out = DialectOutput { conn: CONN, endpoint, now, memory, inputs: &mut inputs, says: &mut says };
-        let dialect = Dialect::begin(theirs, &mut out);
-        Self { dialect, endpoints, now, inputs, says, memory }
+        let dialect = {
+            let (conn, inputs, says, seat) = (CONN, &mut inputs, &mut says, &mut None);
+            Dialect::begin(theirs, &mut DialectOutput { conn, endpoint, now, memory, inputs, says, seat })
+        };
+        Self { dialect, endpoints, now, inputs, says, memory, seats: 0 }
     }
 
     fn of(theirs: SocketType) -> Self {
@@ -42,8 +46,12 @@ impl World {
 
     pub(crate) fn with<R>(&mut self, with: impl FnOnce(&mut Dialect, &mut DialectOutput<'_>) -> R) -> R {
         let endpoint = self.endpoints.get(0).unwrap();
-        let Self { dialect, now, inputs, says, memory, .. } = self;
-        with(dialect, &mut DialectOutput { conn: CONN, endpoint, now: *now, memory: *memory, inputs, says })
+        let Self { dialect, now, inputs, says, memory, seats, .. } = self;
+        let mut seat = Some(ConnId { index: 100 + *seats, generation: 1 });
+        let (conn, now, memory) = (CONN, *now, *memory);
+        let result = with(dialect, &mut DialectOutput { conn, endpoint, now, memory, inputs, says, seat: &mut seat });
+        *seats += u32::from(seat.is_none());
+        result
     }
 
     pub(crate) fn hear(&mut self, frames: &[&[u8]]) {
@@ -109,7 +117,7 @@ impl World {
 }
 
 /// All frames of a message; those of its envelope are short.
-fn frames_of(said: &PeerMessage<'_>) -> Frames {
+pub(crate) fn frames_of(said: &PeerMessage<'_>) -> Frames {
     let (mut frames, mut rest) = (Frames::new(), said.envelope.encoded());
     while let [more, len, behind @ ..] = rest {
         assert_eq!(*more, 1, "others follow");

@@ -15,8 +15,10 @@ pub(crate) struct Ready {
     pub(crate) unix: Option<String>,
     /// The foreman's address.
     pub(crate) foreman: Option<String>,
-    /// Every address for ZeroMQ programs really bound.
+    /// Every address for ZeroMQ programs really bound, but those for LMQ programs.
     pub(crate) zmq: Vec<String>,
+    /// Every address for LMQ programs really bound.
+    pub(crate) lmq: Vec<String>,
     /// The ring's address.
     pub(crate) ring: Option<String>,
 }

@@ -21,7 +21,7 @@ use crate::cli::help;
         "turno serve --listen 127.0.0.1:0 --json",
         "turno serve --listen 0.0.0.0:7460 --insecure",
         "turno serve --memory",
-        "turno serve --listen none --foreman-listen none --zmq-listen none",
+        "turno serve --listen none --foreman-listen none --zmq-listen none --lmq-listen none",
         "turno serve --listen 127.0.0.1:7470 --name rb-2 --data rb-2 --link 127.0.0.1:7460",
         "turno serve --sid 1",
         "turno serve --sid 2 --ring-next 1@localhost",
@@ -48,6 +48,12 @@ pub(crate) struct ServeArgs {
     /// Repeatable, or `none`. If the default port is in use, a free one is taken.
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     zmq_listen: Vec<String>,
+
+    /// For LMQ programs [default: 127.0.0.1:6714]
+    ///
+    /// Repeatable, or `none`. If the default port is in use, a free one is taken.
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    lmq_listen: Vec<String>,
 
     /// Data directory
     ///
@@ -179,6 +185,7 @@ pub(super) fn flags(args: &ServeArgs) -> Vec<Flag> {
     put("--listen", "listen.native", list(&args.listen));
     put("--foreman-listen", "listen.foreman", list(&args.foreman_listen));
     put("--zmq-listen", "listen.zmq", list(&args.zmq_listen));
+    put("--lmq-listen", "listen.lmq", list(&args.lmq_listen));
     put("--data", "data", args.data.as_ref().map(|path| RawValue::Text(path.display().to_string())));
     put("--memory", "persistence", args.memory.then(|| RawValue::Text("memory".to_owned())));
     put("--name", "name", args.name.clone().map(RawValue::Text));
