@@ -122,7 +122,8 @@ impl<P: Peers> Stage<P> {
         let mut board = Connections::new(Mono::ZERO, settings, config);
         let queue: QueueName = "steps".parse().expect("a name");
         let client = ZmqEndpoint::new("127.0.0.1:1".parse().expect("an address"), queue);
-        let worker = ZmqEndpoint { role: ZmqRole::Worker, ..client.clone() };
+        let mut worker = client.clone();
+        worker.role = ZmqRole::Worker;
         board.set_zmq(ZmqEndpoints::new(&[client, worker], limits.frame_bytes_max, 60_000), Nonces::Seeded(1));
         let none = ConnId { index: 0, generation: 0 };
         let mut stage = Self { peers, board, now: Mono::ZERO, client: none, worker: none };
