@@ -135,7 +135,7 @@ fn endpoints_and_peers_are_shown() {
     refused.done();
     let listed = broker.run(&["zmq", "ls", "--json"]).expect(0).document("turno.zmq_list/1");
     let names: Vec<&Value> = listed["endpoints"].as_array().expect("a list").iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["default", "shop"]);
+    assert_eq!(names, ["default", "lmq", "shop"]);
     let rows = broker.run(&["zmq", "ls", "-o", "jsonl"]).expect(0).text();
     assert!(rows.lines().all(|row| row.contains("turno.zmq_row/1")), "{rows}");
     let shown = broker.run(&["zmq", "show", "shop", "--json"]).expect(0).document("turno.zmq/1");
