@@ -10,6 +10,13 @@ use serde_json::Value;
 use turno_e2e::{Background, Broker, Place, Run, wait};
 
 const SOON: Duration = Duration::from_secs(30);
+/// Variables of a broker that listens at no TCP port.
+const NOWHERE: [(&str, &str); 4] = [
+    ("TURNO_LISTEN__NATIVE", "none"),
+    ("TURNO_LISTEN__FOREMAN", "none"),
+    ("TURNO_LISTEN__ZMQ", "none"),
+    ("TURNO_LISTEN__LMQ", "none"),
+];
 
 /// The ready line of a broker in that place.
 fn serve(place: &Place, flags: &[&str], variables: &[(&str, &str)]) -> (Background, Value) {
@@ -44,9 +51,7 @@ fn tcp_listeners(process: u32) -> usize {
 fn a_broker_on_its_socket_alone() {
     let flags = ["--listen", "none", "--foreman-listen", "none", "--zmq-listen", "none", "--lmq-listen", "none"];
     let file = "listen.native = []\nlisten.foreman = []\nlisten.zmq = []\nlisten.lmq = []\n";
-    let variables =
-        [("TURNO_LISTEN__NATIVE", "none"), ("TURNO_LISTEN__FOREMAN", "none"), ("TURNO_LISTEN__ZMQ", "none")];
-    let table = [(&flags[..], "", &[][..]), (&[][..], file, &[][..]), (&[][..], "", &variables[..])];
+    let table = [(&flags[..], "", &[][..]), (&[][..], file, &[][..]), (&[][..], "", &NOWHERE[..])];
     for (flags, file, variables) in table {
         let place = Place::new();
         let config = place.path().join("config/turno");
@@ -103,7 +108,7 @@ fn it_is_said_who_may_use_a_broker() {
     let said = |run: Run| run.expect(0).text();
     assert!(said(place.run(["doctor"])).contains("every local user may submit jobs"));
     let mut command = place.turno(["doctor"]);
-    command.envs([("TURNO_LISTEN__NATIVE", "none"), ("TURNO_LISTEN__FOREMAN", "none"), ("TURNO_LISTEN__ZMQ", "none")]);
+    command.envs(NOWHERE);
     assert!(said(Run::finish(command, b"", SOON)).contains("Unix socket only"));
 }
 
