@@ -69,7 +69,7 @@ mod timer;
 mod turn;
 mod zmq;
 
-pub use turno_engine::Policy;
+pub use turno_engine::{Policy, RetryDelay};
 pub use turno_proto::model::ring::Sid;
 pub use turno_proto::model::{Code, CodeText, Limits, NameError, QueueName};
 pub use turno_proto::native::Secret;

@@ -247,6 +247,7 @@ fn engine_of(
         lease_ms: lease,
         policy: settings.queue_defaults.policy,
         drop_after: settings.queue_defaults.drop_after,
+        retry_delay: settings.queue_defaults.retry_delay,
         output_per_task: settings.archive.output_per_task,
         keep_finished_ms: settings.keep_finished.map(millis),
         task_grace_ms: millis(settings.worker_grace),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use turno_engine::Policy;
+use turno_engine::{Policy, RetryDelay};
 use turno_proto::model::ring::Sid;
 use turno_proto::model::{Limits, limits};
 use turno_proto::native::Secret;
@@ -21,11 +21,18 @@ pub struct QueueDefaults {
     pub policy: Policy,
     /// Deliveries in a row that expire at a worker until it is dropped from their queue; 0: never.
     pub drop_after: u16,
+    /// How long a failed send waits before it is tried again.
+    pub retry_delay: RetryDelay,
 }
 
 impl Default for QueueDefaults {
     fn default() -> Self {
-        Self { lease: None, policy: Policy::default(), drop_after: limits::DROP_AFTER }
+        Self {
+            lease: None,
+            policy: Policy::default(),
+            drop_after: limits::DROP_AFTER,
+            retry_delay: RetryDelay::default(),
+        }
     }
 }
 

@@ -122,6 +122,11 @@ impl Admin {
         self.message(AdminCall::MessageCancel { id: id.to_string() }).await
     }
 
+    /// Lets a message that waits for a time go on at once, or puts a dead letter back into its queue, and gives its state before.
+    pub async fn retry_message(&self, id: MessageId) -> Result<Explanation, Error> {
+        self.message(AdminCall::MessageRetry { id: id.to_string() }).await
+    }
+
     /// Topics with recent events, in order.
     pub fn topics(&self) -> Pages<TopicView> {
         let client = self.client.clone();

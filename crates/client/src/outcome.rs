@@ -1,12 +1,14 @@
 //! Outcomes: the results of handlers, which end deliveries.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use bytes::Bytes;
-use turno_proto::model::Payload;
+use turno_proto::model::{Again, Payload};
 
 use crate::Message;
 use crate::core::Settlement;
+use crate::message::millis;
 
 /// Bytes of a failure's text that travel. More: cut.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
@@ -26,6 +28,12 @@ pub enum Outcome {
     Failed(String),
     /// Not done, for this reason, and no other attempt would succeed: the message is not delivered again.
     FailedPermanently(String),
+    /// Not done, for this reason. If it is a send with a retry left, it is delivered again after this time, not after the wait that
+    /// its queue sets. A request is delivered again at once.
+    FailedFor(Duration, String),
+    /// Given back: if it is a send, this attempt does not count, and it is delivered again after this time, or after the first
+    /// wait of its queue. For a request it is the same as [`Failed`](Self::Failed).
+    GivenBack(Option<Duration>, String),
 }
 
 impl Outcome {
@@ -44,24 +52,36 @@ impl Outcome {
         Self::FailedPermanently(reason.into())
     }
 
+    /// A failure after which the message is delivered again, but not before this time has passed.
+    pub fn failed_for(wait: Duration, reason: impl Into<String>) -> Self {
+        Self::FailedFor(wait, reason.into())
+    }
+
+    /// Gives the message back without counting the attempt; `wait` is the time until it is delivered again.
+    pub fn given_back(wait: impl Into<Option<Duration>>, reason: impl Into<String>) -> Self {
+        Self::GivenBack(wait.into(), reason.into())
+    }
+
     pub(crate) fn into_settlement(self, wants_reply: bool) -> Settlement {
         match self {
             Self::Reply(_) | Self::Done if !wants_reply => Settlement::Ack,
             Self::Done => Settlement::Reply(Payload::default()),
             Self::Reply(reply) => match reply.into_payload() {
                 Ok(payload) => Settlement::Reply(payload),
-                Err(error) => fail(error.to_string(), true),
+                Err(error) => fail(error.to_string(), Again::Never),
             },
-            Self::Failed(reason) => fail(reason, false),
-            Self::FailedPermanently(reason) => fail(reason, true),
+            Self::Failed(reason) => fail(reason, Again::AsSet),
+            Self::FailedPermanently(reason) => fail(reason, Again::Never),
+            Self::FailedFor(wait, reason) => fail(reason, Again::After(millis(wait))),
+            Self::GivenBack(wait, reason) => fail(reason, Again::Uncounted(wait.map(millis))),
         }
     }
 }
 
-fn fail(reason: String, permanent: bool) -> Settlement {
+fn fail(reason: String, again: Again) -> Settlement {
     let mut bytes = Bytes::from(reason);
     bytes.truncate(FAILURE_BYTES_MAX);
-    Settlement::Fail { permanent, payload: Payload::body(bytes) }
+    Settlement::Fail { again, payload: Payload::body(bytes) }
 }
 
 impl From<Message> for Outcome {
@@ -115,7 +135,7 @@ mod tests {
 
     #[test]
     fn outcomes_settle_requests_and_sends() {
-        let failure = Settlement::Fail { permanent: false, payload: Payload::body("no") };
+        let failure = Settlement::Fail { again: Again::AsSet, payload: Payload::body("no") };
         let table: &[(Outcome, bool, Settlement)] = &[
             ("hi".into(), true, Settlement::Reply(Payload::body("hi"))),
             ("hi".into(), false, Settlement::Ack),
@@ -126,9 +146,14 @@ mod tests {
             (
                 Outcome::failed_permanently("no"),
                 false,
-                Settlement::Fail { permanent: true, payload: Payload::body("no") },
+                Settlement::Fail { again: Again::Never, payload: Payload::body("no") },
             ),
         ];
+        let wait = Duration::from_millis(1_500);
+        let again = |again| Settlement::Fail { again, payload: Payload::body("no") };
+        assert_eq!(Outcome::failed_for(wait, "no").into_settlement(false), again(Again::After(1_500)));
+        assert_eq!(Outcome::given_back(wait, "no").into_settlement(false), again(Again::Uncounted(Some(1_500))));
+        assert_eq!(Outcome::given_back(None, "no").into_settlement(true), again(Again::Uncounted(None)));
         for (outcome, wants_reply, expected) in table {
             assert_eq!(&outcome.clone().into_settlement(*wants_reply), expected, "{outcome:?} {wants_reply}");
         }

@@ -50,6 +50,12 @@ impl SendBuilder {
         self
     }
 
+    /// How long the message waits before it is delivered, at most 366 days; its [time to live](Self::ttl) begins then.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.draft.ask.delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
     /// 1 to 64 bytes that no other message of the queue has. However often a message with this id is sent within an
     /// hour, the broker stores it once, so that it is sent again by itself after a lost connection.
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turno_proto::model::ring::view::RingView;
 use turno_proto::model::view::{BrokerView, Explanation, QueueView, WorkerView};
-use turno_proto::model::{Code, Delivery, Durability, MessageId, Slots};
+use turno_proto::model::{Again, Code, Delivery, Durability, MessageId, Slots};
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{ClosingReason, Frame, Raw, RawOutgoing, Register};
 
@@ -91,7 +91,7 @@ impl Peer {
 
     /// Says that a delivery failed.
     pub fn fail(&mut self, delivery: Delivery, why: &[u8]) {
-        self.say(&Frame::Fail { delivery, permanent: false, raw: Raw { headers: false, bytes: why } });
+        self.say(&Frame::Fail { delivery, again: Again::AsSet, raw: Raw { headers: false, bytes: why } });
     }
 
     /// A piece of a reply; more follow.

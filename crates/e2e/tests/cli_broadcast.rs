@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use turno_e2e::{Broker, Peer, Run, wait};
-use turno_proto::model::{Cost, Slots};
+use turno_proto::model::{Again, Cost, Slots};
 use turno_proto::native::{Deliver, Frame, Raw};
 
 /// The last line on stderr.
@@ -148,7 +148,7 @@ fn programs_read_documents() {
     let mut asked = broker.start_turno(&["broadcast", "q", "x", "--json", "--timeout", "1m"]);
     let (delivery, ..) = worker.delivery();
     let raw = Raw { headers: false, bytes: b"no" };
-    worker.say(&Frame::Fail { delivery, permanent: false, raw });
+    worker.say(&Frame::Fail { delivery, again: Again::AsSet, raw });
     assert_eq!(asked.end(wait::PATIENCE), 3);
     let document = turno_e2e::schema::document(&asked.stdout()[0]);
     assert_eq!((&document["failed"], &document["answers"][0]["failure"]), (&1.into(), &"no".into()));

@@ -1,7 +1,7 @@
 //! `turno queue dead`: what used up its attempts is shown, tried again or removed.
 
 use turno_e2e::{Broker, Peer, Place, Run, wait};
-use turno_proto::model::Slots;
+use turno_proto::model::{Again, Slots};
 use turno_proto::native::{Frame, Raw};
 
 const NOBODY: &str = "5f3a9c0d21e4000000000001c0000007";
@@ -15,7 +15,7 @@ fn bury(broker: &Broker, bodies: &[&str]) -> Vec<String> {
         ids.push(id.trim().to_owned());
         let (delivery, ..) = worker.delivery();
         let why = format!("cannot do {body}\nreally not");
-        worker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: why.as_bytes() } });
+        worker.say(&Frame::Fail { delivery, again: Again::Never, raw: Raw { headers: false, bytes: why.as_bytes() } });
     }
     wait::until("all are dead", || broker.queue("q")["dead"] == bodies.len());
     ids
@@ -73,7 +73,7 @@ fn a_dead_letter_is_shown_with_its_body() {
     let long: Vec<u8> = (0..700_000_u32).map(|number| number.to_le_bytes()[1]).collect();
     let run = broker.place.run_with_input(["send", "long", "-", "-o", "name"], &long).expect(0);
     let (delivery, ..) = worker.delivery();
-    worker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: b"too long" } });
+    worker.say(&Frame::Fail { delivery, again: Again::Never, raw: Raw { headers: false, bytes: b"too long" } });
     wait::until("it is dead", || broker.queue("long")["dead"] == 1);
     let run = broker.run(&["queue", "dead", "show", "long", run.text().trim(), "--json"]).expect(0);
     let letter = run.document("turno.dead/1")["dead"].take();
@@ -116,7 +116,7 @@ fn many_dead_letters_go_in_portions() {
     let ids = lines(&sent.expect(0));
     for _ in &ids {
         let (delivery, ..) = worker.delivery();
-        worker.say(&Frame::Fail { delivery, permanent: false, raw: Raw { headers: false, bytes: b"no" } });
+        worker.say(&Frame::Fail { delivery, again: Again::AsSet, raw: Raw { headers: false, bytes: b"no" } });
     }
     wait::until("all are dead", || broker.queue("q")["dead"] == 2_300);
     drop(worker);

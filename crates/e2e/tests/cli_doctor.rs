@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use turno_e2e::{Broker, Peer, Place, Run, wait};
-use turno_proto::model::{Code, Slots};
+use turno_proto::model::{Again, Code, Slots};
 use turno_proto::native::{Frame, Raw, RawOutgoing};
 
 /// A data directory with the store that is kept as an example of its format.
@@ -223,7 +223,7 @@ fn bury(broker: &Broker, queue: &str, bytes: usize, most: usize) -> (usize, Opti
             return (count, refused);
         }
         let (delivery, ..) = worker.delivery();
-        worker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: b"no" } });
+        worker.say(&Frame::Fail { delivery, again: Again::Never, raw: Raw { headers: false, bytes: b"no" } });
         wait::until("it is dead", || broker.queue(queue)["dead"] == count + 1);
     }
     (most, None)

@@ -6,7 +6,7 @@ use std::io::{Write as _, pipe};
 use rustix::process::Signal;
 use serde_json::Value;
 use turno_e2e::{Background, Broker, Peer, Place, Run, schema, wait};
-use turno_proto::model::Slots;
+use turno_proto::model::{Again, Slots};
 use turno_proto::native::{Frame, Raw};
 
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
@@ -292,6 +292,7 @@ fn every_published_schema_is_printed_by_some_command() {
     let id = stored.json()["id"].as_str().expect("an id").to_owned();
     see(stored);
     see(broker.run(&["message", "explain", &id, "--json"]).expect(0));
+    see(broker.run(&["message", "retry", &id, "--json"]).expect(0));
     see(broker.run(&["message", "cancel", &id, "--yes", "--json"]).expect(0));
     for format in ["json", "jsonl"] {
         see(broker.run(&["message", "cancel", &id, &id, "--yes", "-o", format]).expect(4));
@@ -299,7 +300,7 @@ fn every_published_schema_is_printed_by_some_command() {
     let mut undertaker = Peer::worker(broker.address(), "grave", Slots::Limited(1), "undertaker");
     let sent = broker.run(&["send", "grave", "x", "-o", "name"]).expect(0).text();
     let (delivery, ..) = undertaker.delivery();
-    undertaker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: b"no" } });
+    undertaker.say(&Frame::Fail { delivery, again: Again::Never, raw: Raw { headers: false, bytes: b"no" } });
     wait::until("it is dead", || broker.queue("grave")["dead"] == 1);
     for format in ["json", "jsonl"] {
         see(broker.run(&["queue", "dead", "ls", "grave", "-o", format]).expect(0));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 use turno_e2e::{Broker, Peer, Place, wait};
-use turno_proto::model::{Code, Slots};
+use turno_proto::model::{Again, Code, Slots};
 use turno_proto::native::{Frame, Raw};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -61,7 +61,7 @@ fn an_eventful_run() {
     );
     one.run(&["send", "orders", "x"]).expect(0);
     let (delivery, ..) = worker.delivery();
-    worker.say(&Frame::Fail { delivery, permanent: true, raw: Raw { headers: false, bytes: b"no" } });
+    worker.say(&Frame::Fail { delivery, again: Again::Never, raw: Raw { headers: false, bytes: b"no" } });
     expect(&mut one, "dead letters", &[("count", 1.into()), ("queues", "orders".into()), ("level", "WARN".into())]);
     drop(worker);
     expect(&mut one, "worker disconnected", &[("name", "shop 7".into()), ("queues", "orders".into())]);

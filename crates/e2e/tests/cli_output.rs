@@ -93,8 +93,9 @@ fn columns_are_chosen_and_ordered() {
     let table = cells(&broker.run(&["queue", "ls"]).expect(0));
     let wide = cells(&broker.run(&["queue", "ls", "-o", "wide"]).expect(0));
     assert_eq!(table[0].join(" "), "NAME READY IN FLIGHT DEAD OLDEST CONSUMERS SLOTS FREE");
-    assert_eq!(wide[0].join(" "), format!("{} SIZE DURABLE DROP AFTER WEIGHT", table[0].join(" ")));
-    for (lines, columns) in [(table, 7), (wide, 11)] {
+    let more = "DELAYED SIZE DURABLE DROP AFTER WEIGHT RETRY DELAY RETRY DELAY MAX";
+    assert_eq!(wide[0].join(" "), format!("{} {more}", table[0].join(" ")));
+    for (lines, columns) in [(table, 7), (wide, 14)] {
         assert!(lines.iter().skip(1).all(|line| line.len() == columns), "{lines:?}");
     }
     let run = broker.run(&["queue", "ls", "--columns", "in flight,oldest,name"]).expect(0);

@@ -1,7 +1,7 @@
 //! `turno queue set` and `turno queue purge`.
 
 use turno_e2e::{Broker, Peer, Run, wait};
-use turno_proto::model::{Code, Slots};
+use turno_proto::model::{Again, Code, Slots};
 use turno_proto::native::Frame;
 
 fn durability(broker: &Broker, queue: &str) -> String {
@@ -91,7 +91,7 @@ fn a_purge_removes_what_waits() {
         broker.run(&["send", "q", body, "--retries", "0"]).expect(0);
         if body == "dead" {
             let (delivery, ..) = worker.delivery();
-            worker.say(&Frame::Fail { delivery, permanent: true, raw });
+            worker.say(&Frame::Fail { delivery, again: Again::Never, raw });
         }
     }
     let (delivery, body, _) = worker.delivery();

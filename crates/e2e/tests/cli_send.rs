@@ -159,3 +159,47 @@ fn a_message_past_its_time_is_not_delivered() {
     let mut worker = Peer::worker(broker.address(), "q", Slots::Unlimited, "peer");
     assert_eq!(worker.delivery().1, b"new");
 }
+
+/// Proves S2.42, S2.43 and S2.44: a delayed message is counted and explained, waits on after a crash, and goes on when it is told to.
+#[test]
+fn a_delayed_message_goes_on_when_it_is_told_to() {
+    let mut broker = Broker::start();
+    let id = broker.run(&["send", "q", "later", "--delay", "1h", "-o", "name"]).expect(0).text();
+    let id = id.trim();
+    broker.kill();
+    let broker = Broker::start_in(broker.into_place(), &[]);
+    let mut worker = Peer::worker(broker.address(), "q", Slots::Limited(1), "w");
+    let queue = broker.queue("q");
+    assert_eq!((&queue["delayed"], &queue["ready"], &queue["in_flight"]), (&1.into(), &0.into(), &0.into()), "{queue}");
+    let explained = broker.run(&["message", "explain", id, "--json"]).expect(0).document("turno.explanation/1");
+    assert_eq!(
+        (&explained["message"]["state"], &explained["because"]["reason"]),
+        (&"delayed".into(), &"delayed".into())
+    );
+    let retry = || broker.run(&["message", "retry", id]).expect(0).text();
+    assert_eq!(retry(), format!("retried {id} of queue q (was delayed)\n"));
+    let (delivery, body, attempt) = worker.delivery();
+    assert_eq!((body.as_slice(), attempt), (&b"later"[..], 1));
+    assert_eq!(retry(), format!("message {id} of queue q is in_flight: it waits for no time\n"));
+    worker.ack(delivery);
+    wait::until("it is settled", || broker.queue("q")["counters"]["acked"] == 1);
+}
+
+/// Proves S2.42: a time that is past is no delay; one that is too far is refused, and so are two times.
+#[test]
+fn a_message_is_sent_for_a_time() {
+    let broker = Broker::start();
+    broker.run(&["send", "q", "now", "--at", "2020-01-01T00:00:00Z"]).expect(0);
+    assert_eq!(broker.queue("q")["ready"], 1);
+    let table: [&[&str]; 4] = [
+        &["--delay", "367d"],
+        &["--delay", "-1s"],
+        &["--at", "2999-01-01T00:00:00Z"],
+        &["--at", "2020-01-01T00:00:00Z", "--delay", "1s"],
+    ];
+    for flags in table {
+        broker.run(&[&["send", "q", "x"], flags].concat()).expect(2);
+    }
+    let queue = broker.queue("q");
+    assert_eq!((&queue["ready"], &queue["delayed"]), (&1.into(), &0.into()), "nothing was sent");
+}

@@ -10,7 +10,7 @@ const NOBODY: &str = "unix:/nowhere/turno.sock";
 const ID: &str = "5f3a9c0d21e4000000000001c0000007";
 
 /// Every leaf, arguments that make sense, and whether it asks a broker.
-const LEAVES: [(&str, &[&str], bool); 70] = [
+const LEAVES: [(&str, &[&str], bool); 71] = [
     ("serve", &[], false),
     ("request", &["q", "x"], true),
     ("send", &["q", "x"], true),
@@ -41,6 +41,7 @@ const LEAVES: [(&str, &[&str], bool); 70] = [
     ("worker stop", &["w", "--now", "--yes"], true),
     ("message explain", &[ID], true),
     ("message trace", &[ID], true),
+    ("message retry", &[ID], true),
     ("message cancel", &[ID, "--yes"], true),
     ("job submit", &["--", "true"], true),
     ("job ls", &[], true),

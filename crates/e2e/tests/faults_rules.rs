@@ -2,7 +2,7 @@
 //! states, and everything else goes on.
 
 use turno_e2e::{Broker, Peer};
-use turno_proto::model::{Code, Delivery, Slots};
+use turno_proto::model::{Again, Code, Delivery, Slots};
 use turno_proto::native::{Deliver, FencedFrame, Frame, Raw};
 
 fn body(bytes: &[u8]) -> Raw<'_> {
@@ -103,7 +103,7 @@ fn a_token_from_the_future() {
         Frame::Reply { seq, word, more: false, raw: body(b"no") },
         Frame::Reply { seq, word, more: true, raw: body(b"no") },
         Frame::Ack { delivery },
-        Frame::Fail { delivery, permanent: true, raw: body(b"no") },
+        Frame::Fail { delivery, again: Again::Never, raw: body(b"no") },
         Frame::Progress { seq, word, raw: body(b"no") },
         Frame::Extend { delivery, lease_ms: 1 },
     ];

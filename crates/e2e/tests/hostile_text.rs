@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use turno_e2e::{Background, Broker, Peer, Place, Run, tree, wait};
-use turno_proto::model::Slots;
+use turno_proto::model::{Again, Slots};
 use turno_proto::native::{Frame, HEADER_LEN, Kind, Raw, split};
 
 /// OSC 52, CSI, C1, marks of direction, a character without width, DEL and a line of its own.
@@ -162,7 +162,7 @@ impl World {
         let dead = send("bad").trim().to_owned();
         let (delivery, ..) = worker.delivery();
         let raw = Raw { headers: false, bytes: HOSTILE.as_bytes() };
-        worker.say(&Frame::Fail { delivery, permanent: true, raw });
+        worker.say(&Frame::Fail { delivery, again: Again::Never, raw });
         wait::until("it is dead", || broker.queue("q")["dead"] == 1);
         send("held");
         worker.delivery();
@@ -210,7 +210,7 @@ fn assert_visible(what: &str, text: &str) {
 }
 
 /// Commands that may be run again and again, with the exit statuses they may have, and whether they show a peer's text.
-const AGAIN: [(&str, &[i32], bool); 40] = [
+const AGAIN: [(&str, &[i32], bool); 41] = [
     ("status", &[0], true),
     ("queue ls", &[0], true),
     ("queue show q", &[0], true),
@@ -226,6 +226,7 @@ const AGAIN: [(&str, &[i32], bool); 40] = [
     ("worker resume hand", &[0, 1], true),
     ("message explain WAITING", &[0], true),
     ("message trace WAITING", &[0], true),
+    ("message retry WAITING", &[0], true),
     ("job submit --hold -- true", &[0], true),
     ("submit --hold -- true", &[0], true),
     ("submit --dry-run -- true", &[0], false),

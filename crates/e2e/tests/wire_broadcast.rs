@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use turno_e2e::{Broker, Peer};
-use turno_proto::model::{BroadcastEnd, Code, Delivery, Slots};
+use turno_proto::model::{Again, BroadcastEnd, Code, Delivery, Slots};
 use turno_proto::native::{Answer, Frame, HEADER_LEN, Header, Kind, Raw, RawBroadcast, flags};
 
 fn body(bytes: &[u8]) -> Raw<'_> {
@@ -90,7 +90,11 @@ fn a_hundred_consumers_end_as_they_end() {
     for (n, (mut worker, delivery)) in workers.drain(..).zip(deliveries).enumerate() {
         match n % 3 {
             0 => worker.reply(delivery, b"fine"),
-            1 => worker.say(&Frame::Fail { delivery, permanent: n % 2 == 0, raw: body(b"no") }),
+            1 => worker.say(&Frame::Fail {
+                delivery,
+                again: if n % 2 == 0 { Again::Never } else { Again::AsSet },
+                raw: body(b"no"),
+            }),
             _ => continue,
         }
         let (name, was_failed, _) = answer(&mut client);

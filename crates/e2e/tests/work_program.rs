@@ -89,6 +89,21 @@ fn a_message_that_always_fails_is_dead() {
     assert!(document["because"]["text"].as_str().is_some_and(|text| text.contains("never")), "{document}");
 }
 
+/// Proves S2.41: a program gives a message back without using up the only attempt, and says when it comes again.
+#[test]
+fn a_program_gives_a_message_back() {
+    let broker = Broker::start();
+    let script = "if [ -e once ]; then echo $TURNO_ATTEMPT > attempt; exit; fi; \
+                  touch once; echo turno-retry-after: 10ms >&2; exit 75";
+    let _worker = scripted(&broker, "busy", script, &["q"]);
+    broker.run(&["send", "q", "x", "--retries", "0"]).expect(0);
+    wait::until("it is settled", || broker.status()["counters"]["acked"] == 1);
+    let attempt = fs::read_to_string(broker.place.path().join("attempt")).expect("the program wrote it");
+    assert_eq!(attempt, "1\n");
+    let counters = broker.queue("q")["counters"].take();
+    assert_eq!((&counters["returned"], &counters["retried"]), (&1.into(), &0.into()), "{counters}");
+}
+
 /// A program that cannot be started is an error before anything is registered, or even asked.
 #[test]
 fn a_program_that_cannot_start_is_refused_at_once() {

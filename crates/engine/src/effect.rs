@@ -10,7 +10,7 @@ use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::link::{Forward, LinkMessage};
 use turno_proto::model::topic::{Event, EventRef};
 use turno_proto::model::{
-    BroadcastEnd, Closing, Code, ConnId, Cost, Delivery, Durability, MessageId, Payload, QueueName,
+    Again, BroadcastEnd, Closing, Code, ConnId, Cost, Delivery, Durability, MessageId, Payload, QueueName,
 };
 
 use crate::archive::ArchiveCall;
@@ -193,7 +193,7 @@ pub enum LinkEffect {
     /// A message that crossed from there is settled.
     Ack { seq: u32 },
     /// A message that crossed from there failed.
-    Fail { seq: u32, permanent: bool, payload: Payload },
+    Fail { seq: u32, again: Again, payload: Payload },
 }
 
 /// Something for the store.

@@ -7,7 +7,7 @@ use crate::ring::RingInput;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::{BrokerId, Forward, LinkMessage};
 use turno_proto::model::topic::Event;
-use turno_proto::model::{Broadcast, Code, ConnId, Delivery, Filter, Outgoing, Payload, QueueName, Slots};
+use turno_proto::model::{Again, Broadcast, Code, ConnId, Delivery, Filter, Outgoing, Payload, QueueName, Slots};
 
 /// A message of the other end about a crossing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum RemoteMessage {
     Caller(CallerMessage),
     Ack,
     Fail {
-        permanent: bool,
+        again: Again,
         payload: Payload,
     },
 }
@@ -41,7 +41,7 @@ pub struct Neighbour {
 pub enum WorkerMessage {
     Reply { more: bool, payload: Payload },
     Ack,
-    Fail { permanent: bool, payload: Payload },
+    Fail { again: Again, payload: Payload },
     Progress { payload: Payload },
     Extend { lease_ms: u32 },
 }

@@ -28,10 +28,11 @@ pub use jobs::{
     AttemptCounts, CHUNK_TASKS, ChunkRecord, ForemanEvent, ForemanOrder, Hello, JobRecord, OfferedTask, RunningTask,
     ShortEnd, StoredJobs, TaskEnd, TaskRecord, Update,
 };
-pub use messages::disk::persist::{DedupRecord, NewRecord, Persist, Record, RecoveredMessage};
+pub use messages::RetryDelay;
+pub use messages::disk::persist::{AttemptMark, DedupRecord, NewRecord, Persist, Record, RecoveredMessage, Wait};
 pub use messages::workers::policy::Policy;
 pub use settings::{Settings, StoreSettings};
 pub use topics::Listener;
 pub use turno_proto::model::link::{Forward, ForwardBroadcast, ForwardEvent, LinkMessage};
 pub use turno_proto::model::topic::{Event, EventRef};
-pub use turno_proto::model::{Broadcast, Outgoing};
+pub use turno_proto::model::{Again, Broadcast, Outgoing};

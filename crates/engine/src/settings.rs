@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use turno_proto::model::{Limits, MessageId, Moment, Mono, limits};
 
+use crate::messages::RetryDelay;
 use crate::messages::workers::policy::Policy;
 use crate::ring::RingSettings;
 
@@ -51,6 +52,8 @@ pub struct Settings {
     /// Deliveries in a row that expire at a worker until it is dropped from their queue, where the queue has no number
     /// of its own; 0: never.
     pub drop_after: u16,
+    /// How long a failed send waits before it is tried again, where the queue has no waits of its own.
+    pub retry_delay: RetryDelay,
     /// How long a job that has ended is known; `None`: until somebody removes it.
     pub keep_finished_ms: Option<u64>,
     /// How long tasks stay with a worker whose connection is lost, before another worker gets them.
@@ -126,6 +129,7 @@ impl Default for Settings {
             limits: Limits::default(),
             lease_ms: None,
             drop_after: limits::DROP_AFTER,
+            retry_delay: RetryDelay::default(),
             keep_finished_ms: None,
             task_grace_ms: limits::TASK_GRACE_MS,
             policy: Policy::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use turno_engine::{DedupRecord, DiskEffect, Effect, Input, Persist, RecoveredMessage};
+use turno_engine::{AttemptMark, DedupRecord, DiskEffect, Effect, Input, Persist, RecoveredMessage};
 use turno_proto::model::view::QueueSettings;
 use turno_proto::model::{DedupKey, QueueName};
 
@@ -80,7 +80,7 @@ impl Disk {
                     assert!(serial > self.last_serial(), "serials rise");
                     let seq = number(&record.payload.bytes).and_then(|seq| u32::try_from(seq).ok());
                     self.numbers.insert(serial, seq.expect("bodies are numbers"));
-                    self.kept.insert(serial, RecoveredMessage { serial, record, attempts: 0, failure: None });
+                    self.kept.insert(serial, RecoveredMessage { serial, record, mark: None });
                 }
             },
             Persist::Remember(remembered) => {
@@ -92,12 +92,14 @@ impl Disk {
             }
             // It may never have come here: refused with its message, an hour after that was sent.
             Persist::Forget { key } => drop(self.remembered.remove(&key)),
-            Persist::Retry { serial } => (self.kept(serial).attempts, self.kept(serial).failure) = (0, None),
+            Persist::Retry { serial } => self.kept(serial).mark = None,
             Persist::SetQueue { queue, settings } => drop(self.settings.insert(queue, settings)),
             Persist::UnsetQueue { queue } => drop(self.settings.remove(&queue)),
-            Persist::Attempts { serial, attempts } => self.kept(serial).attempts = attempts,
+            Persist::Attempts { serial, attempts, wait } => {
+                self.kept(serial).mark = Some(AttemptMark { attempts, failure: None, wait });
+            }
             Persist::Dead { serial, attempts, failure } => {
-                (self.kept(serial).attempts, self.kept(serial).failure) = (attempts, Some(failure));
+                self.kept(serial).mark = Some(AttemptMark { attempts, failure: Some(failure), wait: None });
             }
             Persist::SetJob { .. }
             | Persist::UnsetJob { .. }
@@ -111,7 +113,7 @@ impl Disk {
             | Persist::UnsetChunk { .. } => panic!("there are no jobs here"),
             Persist::Remove { serial, marked } => {
                 let gone = self.kept.remove(&serial).expect("only what is stored is removed");
-                let fits = marked == (gone.attempts > 0) || self.refused;
+                let fits = marked == gone.mark.is_some() || self.refused;
                 assert!(fits, "{serial}: a mark is removed with its message");
             }
         }

@@ -42,6 +42,12 @@ pub(crate) struct Message {
     pub(crate) retries: u8,
     pub(crate) born: Mono,
     pub(crate) deadline: Option<Mono>,
+    /// It is not delivered before then.
+    pub(crate) not_before: Mono,
+    /// Its sender delayed it.
+    pub(crate) is_delayed: bool,
+    /// The number of its latest attempt.
+    pub(crate) attempt: u16,
     /// Why it is refused, whatever else there is.
     pub(crate) wrong: Option<Code>,
     /// Set by STORED, or by the first delivery.
@@ -80,6 +86,9 @@ impl Message {
             retries: 0,
             born,
             deadline: None,
+            not_before: Mono::ZERO,
+            is_delayed: false,
+            attempt: 0,
             wrong: None,
             id: None,
             stored: false,

@@ -1,7 +1,8 @@
 //! Random operations of an engine.
 
-use turno_proto::model::Slots;
+use turno_proto::model::limits::{DELAY_MS_MAX, RETRY_DELAY_MS_MAX};
 use turno_proto::model::view::QueueSettings;
+use turno_proto::model::{Again, Seconds, Slots};
 
 use crate::chance::Chance;
 use crate::{HOUR_MS, NAMES, PLACES};
@@ -72,6 +73,8 @@ pub enum Op {
     Cancel(u32),
     /// The same by an admin.
     CancelMessage(u32),
+    /// A message goes on at once, by an admin.
+    RetryMessage(u32),
     /// A command of an admin about a worker.
     Worker(usize, WorkerOp),
     /// An admin ends so many of the messages that wait in a queue.
@@ -134,6 +137,8 @@ pub struct Options {
     pub retries: Option<u8>,
     pub within_ms: Option<u32>,
     /// Of a send.
+    pub delay_ms: u64,
+    /// Of a send.
     pub dedup_id: Option<u8>,
     /// Of a request.
     pub ends_with_caller: bool,
@@ -147,7 +152,7 @@ pub enum DeliveryReport {
     Reply,
     Piece,
     Ack,
-    Fail { permanent: bool },
+    Fail { again: Again },
     Progress,
     Extend(u32),
 }
@@ -242,7 +247,8 @@ impl Op {
             124..126 => Self::Leave { place: place(chance), unread: chance.once_in(4) },
             126 => Self::Rejoin(place(chance)),
             127..130 => Self::Cancel(chance.word(20)),
-            130..132 => Self::CancelMessage(chance.word(20)),
+            130 => Self::CancelMessage(chance.word(20)),
+            131 => Self::RetryMessage(chance.word(20)),
             132 if chance.once_in(8) => Self::Drain { within_ms: chance.below(5_000) },
             132 => Self::Maintain,
             133..136 => Self::GoOn,
@@ -386,7 +392,12 @@ impl Options {
             number => Some(u8::try_from(number - 6).expect("small")),
         };
         let (ends_with_caller, large) = (chance.once_in(2), chance.once_in(16));
-        Self { handle, cost, priority, retries, within_ms, dedup_id, ends_with_caller, large }
+        let delay_ms = match chance.below(32) {
+            0..24 => 0,
+            24..31 => 1 + chance.below(10_000),
+            _ => DELAY_MS_MAX + 1 + chance.below(2),
+        };
+        Self { handle, cost, priority, retries, within_ms, delay_ms, dedup_id, ends_with_caller, large }
     }
 
     const fn plain(handle: u32) -> Self {
@@ -396,6 +407,7 @@ impl Options {
             priority: None,
             retries: None,
             within_ms: None,
+            delay_ms: 0,
             dedup_id: None,
             ends_with_caller: false,
             large: false,
@@ -405,11 +417,13 @@ impl Options {
 
 impl DeliveryReport {
     fn draw(chance: &mut impl Chance) -> Self {
-        match chance.below(17) {
+        match chance.below(19) {
+            17 => Self::Fail { again: Again::After(chance.word(20_000)) },
+            18 => Self::Fail { again: Again::Uncounted(chance.pick(&[None, Some(0), Some(1_500)])) },
             0..6 => Self::Reply,
             6..10 => Self::Ack,
-            10..13 => Self::Fail { permanent: false },
-            13 => Self::Fail { permanent: true },
+            10..13 => Self::Fail { again: Again::AsSet },
+            13 => Self::Fail { again: Again::Never },
             14 => Self::Piece,
             15 => Self::Progress,
             _ => Self::Extend(if chance.once_in(4) { chance.word(u32::MAX) } else { 1_000 }),
@@ -469,5 +483,11 @@ fn settings(chance: &mut impl Chance) -> Option<QueueSettings> {
     let durable = chance.pick(&[Some(true), Some(false), None]);
     let drop_after = chance.pick(&[None, None, None, Some(0), Some(1), Some(2)]);
     let weight = chance.pick(&[None, None, Some(1), Some(3), Some(9), Some(0)]);
-    if chance.once_in(3) { None } else { Some(QueueSettings { durable, drop_after, weight }) }
+    let seconds = |ms: Option<u64>| ms.map(Seconds::from_millis);
+    let retry_delay_seconds = seconds(chance.pick(&[None, None, None, Some(0), Some(700)]));
+    let retry_delay_max_seconds = seconds(chance.pick(&[None, None, None, Some(1_000), Some(RETRY_DELAY_MS_MAX + 1)]));
+    if chance.once_in(3) {
+        return None;
+    }
+    Some(QueueSettings { durable, drop_after, weight, retry_delay_seconds, retry_delay_max_seconds })
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turno_engine::Deliver;
+use turno_engine::{Again, Deliver, RecoveredMessage, RetryDelay};
 use turno_proto::model::view::QueueSettings;
-use turno_proto::model::{Code, ConnId, Cost, DedupKey, Delivery, MessageId, Mono, Slots, limits};
+use turno_proto::model::{Code, ConnId, Cost, DedupKey, Delivery, MessageId, Mono, Seconds, Slots, limits};
 
 use crate::broadcasts::BroadcastState;
 use crate::disk::Disk;
@@ -65,6 +65,8 @@ pub(crate) struct Oracle {
     pub(crate) refusing: bool,
     /// The memory is small.
     pub(crate) tight: bool,
+    /// The waits of queues that have none of their own.
+    retry_delay: RetryDelay,
     stamps: BTreeSet<u32>,
     /// The latest message first delivered.
     first: BTreeMap<Lane, u32>,
@@ -73,8 +75,8 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    pub(crate) fn new(lags: bool, tight: bool) -> Self {
-        Self { lags, tight, ..Self::default() }
+    pub(crate) fn new(lags: bool, tight: bool, retry_delay: RetryDelay) -> Self {
+        Self { lags, tight, retry_delay, ..Self::default() }
     }
 
     pub(crate) fn watch_delivery(&mut self, now: Mono, deliver: &Deliver) {
@@ -88,6 +90,7 @@ impl Oracle {
         let left = message.deadline.map(|deadline| u32::try_from(deadline.millis_left(now)).unwrap_or(u32::MAX));
         assert_eq!(*deadline_ms, left, "{seq} says how long it has");
         assert_eq!(*message.id.get_or_insert(*id), *id, "{seq} has one id");
+        message.attempt = *attempt;
         self.exclusive[message.queue].gets(*conn, *token, None);
         self.hand_over(now, seq, *conn, *delivery, *token);
     }
@@ -169,6 +172,7 @@ impl Oracle {
     fn hand_over(&mut self, now: Mono, seq: u32, worker: ConnId, delivery: Delivery, token: Option<u64>) {
         let message = &self.messages[&seq];
         assert!(!message.is_late(now), "{seq} goes out after its deadline");
+        assert!(message.not_before <= now, "S2.40, S2.42: {seq} goes out at {now:?}, before {:?}", message.not_before);
         assert!(!message.settled && !message.cancelled && !message.duplicate, "{seq} is over");
         assert!(message.wrong.is_none() && !self.closing, "{seq} is not to be handed out");
         assert!(!self.held.contains_key(&seq), "{seq} is with one worker at a time");
@@ -190,7 +194,7 @@ impl Oracle {
             *probe = Some(delivery);
         }
         let lane = (message.queue, message.priority, self.lags && message.on_disk);
-        if !message.delivered_before {
+        if !message.delivered_before && !message.is_delayed {
             let before = self.first.insert(lane, seq);
             assert!(before < Some(seq), "I5: {seq} was overtaken by {before:?}");
         }
@@ -220,6 +224,7 @@ impl Oracle {
         let fair = message.deadline.is_some_and(|deadline| 2 * waited_ms <= deadline.millis_since(message.born));
         if reason == Code::LeaseExpired {
             self.held.remove(&seq);
+            self.wait(now, seq, Again::AsSet);
         } else {
             held.stops = Some(now.plus_millis(GRACE_MS));
         }
@@ -229,6 +234,29 @@ impl Oracle {
             && peer.consumes.contains_key(&queue)
         {
             peer.standings.expire(queue, delivery, after);
+        }
+    }
+
+    /// The worker of a send failed it, or held it too long: it waits, unless that was its last attempt.
+    pub(crate) fn wait(&mut self, now: Mono, seq: u32, again: Again) {
+        let message = &self.messages[&seq];
+        let settings = self.settings[message.queue].unwrap_or_default();
+        let of_queue = |own: Option<Seconds>, usual: u64| own.map_or(usual, Seconds::as_millis);
+        let first_ms = of_queue(settings.retry_delay_seconds, self.retry_delay.first_ms);
+        let most_ms = of_queue(settings.retry_delay_max_seconds, self.retry_delay.most_ms.max(first_ms));
+        // A quarter of the wait is left to chance.
+        let of_attempt = |attempt: u16| {
+            let whole = (1..attempt).fold(first_ms.min(most_ms), |wait, _| wait.saturating_mul(2).min(most_ms));
+            whole - whole / 4
+        };
+        let least_ms = match again {
+            Again::AsSet => of_attempt(message.attempt),
+            Again::Uncounted(None) => of_attempt(1),
+            Again::After(ms) | Again::Uncounted(Some(ms)) => u64::from(ms),
+            Again::Never => return,
+        };
+        if message.kind == Kind::Send {
+            self.messages.get_mut(&seq).expect("looked up above").not_before = now.plus_millis(least_ms);
         }
     }
 
@@ -261,17 +289,21 @@ impl Oracle {
     /// The broker is gone, and with it everything but what is stored. Nothing that was confirmed as stored is lost (I1).
     pub(crate) fn restart(&mut self, now: Mono, run: u64, disk: &Disk) {
         let id = |serial| MessageId::new(run, serial, u32::MAX);
-        let kept =
-            disk.kept.iter().map(|(serial, kept)| (disk.numbers[serial], (id(*serial), kept.record.deadline_unix_ms)));
-        let kept: BTreeMap<u32, (MessageId, Option<u64>)> = kept.collect();
+        let kept = disk.kept.iter().map(|(serial, kept)| (disk.numbers[serial], (id(*serial), kept)));
+        let kept: BTreeMap<u32, (MessageId, &RecoveredMessage)> = kept.collect();
         for message in self.messages.values_mut().filter(|message| message.kind == Kind::Send) {
             let over = message.settled || message.cancelled || message.is_late(now);
             match kept.get(&message.seq) {
-                Some((id, deadline)) => {
+                Some((id, kept)) => {
                     // An end that was not stored never was.
                     (message.id, message.stored, message.on_disk) = (Some(*id), true, true);
                     (message.settled, message.cancelled) = (false, false);
-                    message.deadline = deadline.map(Mono::from_millis);
+                    message.deadline = kept.record.deadline_unix_ms.map(Mono::from_millis);
+                    let waits = match &kept.mark {
+                        Some(mark) => mark.wait.map(|wait| wait.until_unix_ms),
+                        None => kept.record.due_unix_ms,
+                    };
+                    message.not_before = waits.map_or(Mono::ZERO, Mono::from_millis);
                 }
                 None if message.is_added() && message.on_disk => assert!(over, "I1: {} is lost", message.seq),
                 None => (message.id, message.stored) = (None, false),
@@ -284,7 +316,7 @@ impl Oracle {
         let known = remembered.collect();
         let (messages, token) = (std::mem::take(&mut self.messages), self.token);
         let (first, settings) = (std::mem::take(&mut self.first), self.settings);
-        *self = Self { messages, token, first, settings, known, ..Self::new(self.lags, self.tight) };
+        *self = Self { messages, token, first, settings, known, ..Self::new(self.lags, self.tight, self.retry_delay) };
     }
 
     pub(crate) fn used(&self, worker: ConnId) -> u64 {

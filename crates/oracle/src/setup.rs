@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use turno_engine::{Policy, Settings, StoreSettings};
+use turno_engine::{Policy, RetryDelay, Settings, StoreSettings};
 use turno_proto::model::{Limits, limits};
 
 use crate::IN_FLIGHT_MAX;
@@ -56,6 +56,12 @@ impl Setup {
             store: has_store.then_some(store),
             // With a small window, stored messages wait on disk.
             hot_bytes: chance.pick(&[300, 300, 1_000, 1, limits::HOT_BYTES]),
+            retry_delay: chance.pick(&[
+                RetryDelay::NONE,
+                RetryDelay { first_ms: 200, most_ms: 900 },
+                RetryDelay { first_ms: 200, most_ms: 900 },
+                RetryDelay::default(),
+            ]),
             // With small portions, what a caller leaves behind ends later.
             portion: chance.pick(&[limits::CHORES_MAX, NonZeroUsize::MIN]),
             ..Settings::default()

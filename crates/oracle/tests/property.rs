@@ -14,9 +14,9 @@ proptest! {
     })]
 
     /// Proves I1, I3, I4, I5, I6, I8, I9, I11, I12, I13, S0.26, S0.28, S0.29, S1.30, S2.9, S2.12, S2.13, S2.14,
-    /// S2.15, S2.21, S2.24, S2.35 and S2.37 for any order of events:
-    /// each request ends exactly once, in time, and never after its caller left; nothing goes out after its deadline
-    /// or to a worker without room; first deliveries keep their order; no stored send is lost, whether it waits
+    /// S2.15, S2.21, S2.24, S2.35, S2.37, S2.40, S2.41 and S2.42 for any order of events:
+    /// each request ends exactly once, in time, and never after its caller left; nothing goes out after its deadline,
+    /// before its time or to a worker without room; first deliveries keep their order; no stored send is lost, whether it waits
     /// in memory or on disk, and whether the broker dies, and the disk is behind or refuses; one dedup id is one message within the
     /// hour; a broadcast goes to everyone once, and what its end tells is what happened; tokens rise, and an exclusive queue has
     /// one holder and a line that nobody overtakes; an event reaches who wants it; and when the faults stop, everything drains.

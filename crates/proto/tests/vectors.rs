@@ -123,7 +123,7 @@ fn every_variant_inside_a_map_has_a_vector() {
             _ => {}
         }
     }
-    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 53, 27));
+    assert_eq!((reasons.len(), calls.len(), answers.len()), (5, 54, 27));
 }
 
 fn number_of_call(call: &AdminCall) -> u8 {
@@ -181,6 +181,7 @@ fn number_of_call(call: &AdminCall) -> u8 {
         AdminCall::RingLeave {} => 50,
         AdminCall::RingShutdown {} => 51,
         AdminCall::ZmqLs {} => 52,
+        AdminCall::MessageRetry { .. } => 53,
     }
 }
 

@@ -108,7 +108,7 @@ impl World {
                 let status = connections.engine().status();
                 let kept =
                     broker.disks.as_ref().is_none_or(|disks| !disks.busy) && !connections.engine().waits_for_disk();
-                status.ready == 0 && status.in_flight == 0 && kept
+                status.ready == 0 && status.delayed == 0 && status.in_flight == 0 && kept
             })
         });
         brokers_quiet
@@ -136,8 +136,8 @@ impl World {
                 Some(connections) => {
                     let status = connections.engine().status();
                     let disk = if connections.engine().waits_for_disk() { ", waits for its disk" } else { "" };
-                    let (ready, running, workers) = (status.ready, status.in_flight, status.workers);
-                    format!("{ready} ready, {running} in flight, {workers} workers{disk}")
+                    let (ready, running, workers) = (status.ready + status.delayed, status.in_flight, status.workers);
+                    format!("{ready} ready or delayed, {running} in flight, {workers} workers{disk}")
                 }
                 None => "down".to_owned(),
             })

@@ -84,6 +84,7 @@ impl Client {
         // A caller waits for STORED as long as for a reply. How long the message is worth delivering is another time.
         let waits_ms = if send { 30_000 } else { timeout_ms };
         let worth_ms = (send && rng.once_in(5)).then_some(timeout_ms);
+        ask.delay_ms = if send { some_delay(rng) } else { 0 };
         // Some work may take longer than its caller waits for it.
         let work_ms = if rng.once_in(5) { rng.range(timeout_ms, 9_000) } else { timeout_ms };
         ask.cancel_on_disconnect = !rng.once_in(3);
@@ -92,6 +93,7 @@ impl Client {
             send,
             timeout_ms: waits_ms,
             worth_ms,
+            delay_ms: ask.delay_ms,
             work_ms,
             ends_with_caller: ask.cancel_on_disconnect,
             retries,
@@ -250,4 +252,10 @@ pub(crate) fn overhear(partial: &mut Vec<u8>, me: usize, bytes: &[u8], oracle: &
         }
     });
     gave_back
+}
+
+/// Some sends are to be delivered later. Draws nothing from the generator: what follows stays the same for a seed.
+fn some_delay(rng: &Rng) -> u64 {
+    let mut chance = Rng::new(rng.clone().next());
+    if chance.once_in(4) { chance.range(1, 15_000) } else { 0 }
 }

@@ -25,8 +25,10 @@ const RUN: &[u8] = b"run";
 /// The flags of a record whose payload begins with headers, and of one that has a deadline.
 const HEADERS: u8 = 1;
 const DEADLINE: u8 = 2;
-/// A mark is two bytes of attempts; that of a dead letter goes on.
-const ATTEMPTS_BYTES: usize = 2;
+/// The same of one that its sender delayed.
+const DUE: u8 = 4;
+/// A mark is two bytes of attempts; that of a dead letter goes on with this one.
+const DEAD: u8 = 1;
 
 #[derive(Debug)]
 enum Medium {
@@ -211,7 +213,7 @@ fn begin<S: Store>(
 /// The number of the body at the end of a message's record.
 fn number_in(record: &[u8]) -> Option<u64> {
     let (&[flags, _, _, _, _, name_bytes], _) = record.split_first_chunk()?;
-    let times = if flags & DEADLINE == 0 { 8 } else { 16 };
+    let times = 8 * (1 + usize::from(flags & DEADLINE != 0) + usize::from(flags & DUE != 0));
     let bytes = record.get(6 + times + usize::from(name_bytes)..)?;
     body::number(Raw { headers: flags & HEADERS != 0, bytes })
 }
@@ -225,7 +227,7 @@ fn truth_of(store: &mut impl Store) -> Result<StoreContents, StoreError> {
         Item::Keyed { space: MARKS, key, value } => {
             let serial = u64::from_be_bytes(key.try_into().expect("a mark's key is a serial"));
             truth.marked.insert(serial);
-            if value.len() > ATTEMPTS_BYTES {
+            if value.get(2) == Some(&DEAD) {
                 truth.dead.insert(serial);
             }
         }

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroUsize;
 
-use turno_engine::Settings as EngineSettings;
+use turno_engine::{RetryDelay, Settings as EngineSettings};
 
 use crate::rng::Rng;
 
@@ -22,6 +22,8 @@ pub(crate) struct Habits {
     pub(crate) alike: bool,
     /// In every fourth world: one worker dies soon after it was given something, again and again.
     pub(crate) fragile: bool,
+    /// How long failed sends wait: not at all in every fourth world.
+    retry_delay: RetryDelay,
 }
 
 impl Habits {
@@ -37,11 +39,15 @@ impl Habits {
         let load_bytes = (hot_bytes.is_some() && chance.once_in(2)).then(|| chance.range(0, 6_000));
         let portion = chance.once_in(2).then(|| NonZeroUsize::MIN.saturating_add(chance.index(3)));
         let (alike, fragile) = (chance.once_in(4), chance.once_in(4));
-        Self { lease_ms, hot_bytes, load_bytes, portion, alike, fragile }
+        let waits = [(0, 0), (1, 50), (300, 2_000), (1_000, 6_000)];
+        let (first_ms, most_ms) = waits[chance.index(waits.len())];
+        let retry_delay = RetryDelay { first_ms, most_ms };
+        Self { lease_ms, hot_bytes, load_bytes, portion, alike, fragile, retry_delay }
     }
 
     pub(crate) fn apply(self, settings: &mut EngineSettings) {
         settings.lease_ms = self.lease_ms;
+        settings.retry_delay = self.retry_delay;
         settings.hot_bytes = self.hot_bytes.unwrap_or(settings.hot_bytes);
         let limits = &settings.limits;
         let left = limits.memory_bytes_max - limits.margin() - limits.frame_share();

@@ -105,6 +105,9 @@ impl World {
     fn judge_time(&self, index: usize, wire: usize, handed: &Handed) {
         let woke_ms = self.now.millis_since(self.peers[index].asleep_until);
         let is_prompt = self.wires[wire].was_never_held_up() && woke_ms > ON_ITS_WAY_MS;
+        if !self.oracle.crossings.on && handed.cost != Cost::Broadcast {
+            self.oracle.letters.judge_delay(&self.oracle.clocks, handed.id);
+        }
         if is_prompt && !self.oracle.crossings.on {
             self.oracle.letters.judge_time(&self.oracle.clocks, handed.id, self.wires[wire].life, ON_ITS_WAY_MS);
         }

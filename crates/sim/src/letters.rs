@@ -42,6 +42,8 @@ struct AcknowledgedMessage {
     number: u64,
     /// How long it is worth delivering, if not for ever.
     worth: Option<Span>,
+    /// How long it is to be held back.
+    delay: Option<Span>,
 }
 
 #[derive(Debug, Default)]
@@ -65,9 +67,9 @@ pub(crate) struct Letters {
 
 impl Letters {
     /// A sender heard that its message is on disk.
-    pub(crate) fn told(&mut self, number: u64, id: MessageId, worth: Option<Span>) {
+    pub(crate) fn told(&mut self, number: u64, id: MessageId, worth: Option<Span>, delay: Option<Span>) {
         self.numbers.insert((id.run(), id.serial()), number);
-        let before = self.told.insert(id, AcknowledgedMessage { number, worth });
+        let before = self.told.insert(id, AcknowledgedMessage { number, worth, delay });
         assert!(before.is_none(), "I1: two messages were stored under one id");
     }
 
@@ -90,9 +92,16 @@ impl Letters {
     /// A worker gets a message that its broker handed out just now: not after its time is over, whatever became of clocks
     /// while the broker was away (S2.38).
     pub(crate) fn judge_time(&self, clocks: &Clocks, id: MessageId, life: u64, late_ms: u64) {
-        let Some(AcknowledgedMessage { number, worth: Some(worth) }) = self.told.get(&id).copied() else { return };
+        let Some(AcknowledgedMessage { number, worth: Some(worth), .. }) = self.told.get(&id).copied() else { return };
         let over_ms = clocks.over_for_ms(clocks.broker_of(id.run()), life, worth);
         assert!(over_ms <= late_ms, "S2.38: {number} is handed out {over_ms} ms after its time");
+    }
+
+    /// A worker has a message: not before its delay was over, by whatever clock, though the broker restarted meanwhile (S2.42, S2.43).
+    pub(crate) fn judge_delay(&self, clocks: &Clocks, id: MessageId) {
+        let Some(AcknowledgedMessage { number, delay: Some(delay), .. }) = self.told.get(&id).copied() else { return };
+        let over = clocks.may_be_over(clocks.broker_of(id.run()), delay);
+        assert!(over, "S2.42: {number} is handed out before its time: {delay:?}, it is {:?}", clocks.now);
     }
 
     /// Where a send was handed out as that attempt, over all of its deliveries.
@@ -142,9 +151,11 @@ impl Letters {
     pub(crate) fn found(&mut self, run: u64, serial: u64, number: u64, is_stored: bool) {
         self.numbers.insert((run, serial), number);
         if is_stored {
-            self.told
-                .entry(MessageId::new(run, serial, u32::MAX))
-                .or_insert(AcknowledgedMessage { number, worth: None });
+            self.told.entry(MessageId::new(run, serial, u32::MAX)).or_insert(AcknowledgedMessage {
+                number,
+                worth: None,
+                delay: None,
+            });
         }
     }
 
@@ -155,7 +166,7 @@ impl Letters {
             let expired = told.worth.is_some_and(|worth| clocks.may_be_over(clocks.broker_of(id.run()), worth));
             let over = self.is_done(*id) || self.is_number_done(told.number) || expired;
             let there = messages.contains(&id.serial());
-            let AcknowledgedMessage { number, worth } = told;
+            let AcknowledgedMessage { number, worth, .. } = told;
             assert!(
                 there || over,
                 "I1: {number} was confirmed, nobody has done it, and it is not on disk; worth {worth:?}"

@@ -34,6 +34,7 @@ struct Asked {
     at: Mono,
     timeout_ms: u64,
     worth_ms: Option<u64>,
+    delay_ms: u64,
     work_ms: u64,
     ends_with_caller: bool,
     send: bool,
@@ -68,7 +69,13 @@ impl Asked {
     /// How long it is worth delivering, if not for ever and if its sender knows that it is stored.
     fn worth(&self) -> Option<Span> {
         let (_, until) = self.stored?;
-        self.worth_ms.map(|ms| Span { from: self.at, until, ms })
+        self.worth_ms.map(|ms| Span { from: self.at, until, ms: ms + self.delay_ms })
+    }
+
+    /// How long it is to be held back, if its sender knows that it is stored.
+    fn delay(&self) -> Option<Span> {
+        let (_, until) = self.stored?;
+        (self.delay_ms > 0).then_some(Span { from: self.at, until, ms: self.delay_ms })
     }
 
     /// A worker gets it once more: a request, once for each attempt.
@@ -101,6 +108,8 @@ pub(crate) struct Question {
     pub(crate) timeout_ms: u64,
     /// How long a send is worth delivering.
     pub(crate) worth_ms: Option<u64>,
+    /// How long it is held back before.
+    pub(crate) delay_ms: u64,
     /// How long a request is worth working on.
     pub(crate) work_ms: u64,
     /// Its worker is stopped when the caller is gone.
@@ -148,13 +157,14 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     pub(crate) fn asks(&mut self, now: Mono, number: u64, question: Question) {
-        let Question { client, send, timeout_ms, worth_ms, work_ms, ends_with_caller, .. } = question;
+        let Question { client, send, timeout_ms, worth_ms, delay_ms, work_ms, ends_with_caller, .. } = question;
         let Question { retries, resend, named, no_reply, priority, unheard, .. } = question;
         let asked = Asked {
             client,
             at: now,
             timeout_ms,
             worth_ms,
+            delay_ms,
             work_ms,
             ends_with_caller,
             send,
@@ -195,7 +205,8 @@ impl Oracle {
         // A send may be delivered twice as the first attempt; a request never is.
         let once = !asked.may_come_again() && !asked.returnable;
         assert!(asked.ids.len() == 1 || !once, "I15: {number} was handed out as {} messages", asked.ids.len());
-        if attempt == 1 && once && !self.crossings.on {
+        // One that was delayed takes its place later.
+        if attempt == 1 && once && asked.delay_ms == 0 && !self.crossings.on {
             self.order.sees(Delivered { id, life, send: asked.send, queue, priority, stamp: delivery.stamp });
         }
     }
@@ -331,7 +342,7 @@ impl Oracle {
         asked.stored = Some((id, now));
         asked.is(number, id, &self.clocks);
         if durability == Durability::Disk {
-            self.letters.told(number, id, asked.worth());
+            self.letters.told(number, id, asked.worth(), asked.delay());
         }
         self.answered += 1;
         self.ends(now, client, number);

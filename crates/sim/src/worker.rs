@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turno_client::core::{Core, CoreEvent, Handed, Held, Settlement};
-use turno_proto::model::{Code, Cost, MessageId, Mono, Payload, QueueName};
+use turno_proto::model::{Again, Code, Cost, MessageId, Mono, Payload, QueueName};
 
 use crate::body;
 use crate::oracle::{Oracle, SeenDelivery};
@@ -16,7 +16,7 @@ enum WorkPlan {
     /// First a few pieces and a report of progress.
     Stream,
     Fail {
-        permanent: bool,
+        again: Again,
     },
     /// Not before somebody makes it.
     Never,
@@ -94,8 +94,8 @@ impl Worker {
         assert!(handed.deadline_ms != Some(0), "I4: handed out after its deadline");
         let manner = match rng.range(0, if self.good { 6 } else { 12 }) {
             0 => WorkPlan::Stream,
-            6 => WorkPlan::Fail { permanent: false },
-            7 => WorkPlan::Fail { permanent: rng.once_in(2) },
+            6 => WorkPlan::Fail { again: Again::AsSet },
+            7 => WorkPlan::Fail { again: if rng.once_in(2) { Again::Never } else { Again::AsSet } },
             8 if rng.once_in(3) => WorkPlan::Never,
             _ => WorkPlan::Answer,
         };
@@ -122,7 +122,7 @@ impl Worker {
     pub(crate) fn finish(&mut self, core: &mut Core, held: Held, oracle: &mut Oracle) {
         let Some(job) = self.jobs.remove(&held) else { return };
         let settlement = match job.manner {
-            WorkPlan::Fail { permanent } => Settlement::Fail { permanent, payload: Payload::body("no") },
+            WorkPlan::Fail { again } => Settlement::Fail { again, payload: Payload::body("no") },
             WorkPlan::Stream if job.wants_reply => {
                 let piece = body::payload(job.number);
                 core.piece(held, &piece);
@@ -149,7 +149,7 @@ impl Worker {
             self.overdue |= *reason == Code::LeaseExpired && !self.good;
             if self.good || gone {
                 self.jobs.remove(held);
-                core.settle(*held, Settlement::Fail { permanent: false, payload: Payload::default() });
+                core.settle(*held, Settlement::Fail { again: Again::AsSet, payload: Payload::default() });
             }
         }
     }

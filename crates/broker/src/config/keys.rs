@@ -280,6 +280,18 @@ pub static KEYS: &[Key] = &[
         doc: "expired deliveries in a row after which a worker is dropped from the queue; 0: never",
     },
     Key {
+        name: "queue.defaults.retry-delay",
+        kind: ValueKind::Duration { min_ms: 0, max_ms: limits::RETRY_DELAY_MS_MAX },
+        default: Preset::Text("1s"),
+        doc: "wait before a failed send is tried again, doubled with each attempt; 0s: no wait",
+    },
+    Key {
+        name: "queue.defaults.retry-delay-max",
+        kind: ValueKind::Duration { min_ms: 0, max_ms: limits::RETRY_DELAY_MS_MAX },
+        default: Preset::Text("5m"),
+        doc: "the longest of these waits",
+    },
+    Key {
         name: "jobs.keep-finished",
         kind: ValueKind::OptionalDuration,
         default: Preset::Text("7d"),

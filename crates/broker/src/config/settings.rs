@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use turno_engine::Policy;
+use turno_engine::{Policy, RetryDelay};
 use turno_proto::model::Limits;
 
 use crate::settings::{self as broker, ArchiveSettings, IfTaken, Links, QueueDefaults};
@@ -103,6 +103,10 @@ fn broker_of(config: &Config, data: &Path) -> broker::Settings {
                 _ => Policy::LeastRecentlyUsed,
             },
             drop_after: u16::try_from(config.number("queue.defaults.drop-after")).unwrap_or(u16::MAX),
+            retry_delay: RetryDelay {
+                first_ms: u64::from(as_ms(config.duration("queue.defaults.retry-delay"))),
+                most_ms: u64::from(as_ms(config.duration("queue.defaults.retry-delay-max"))),
+            },
         },
         archive: ArchiveSettings {
             output_per_task: config.number("jobs.output-per-task"),

@@ -135,6 +135,8 @@ fn every_key_can_be_set_by_file_and_by_variable() {
         ("queue.defaults.lease", "2m", "\"2m\""),
         ("queue.defaults.policy", "fill", "\"fill\""),
         ("queue.defaults.drop-after", "0", "0"),
+        ("queue.defaults.retry-delay", "2s", "\"2s\""),
+        ("queue.defaults.retry-delay-max", "1h", "\"1h\""),
         ("jobs.keep-finished", "none", "\"none\""),
         ("jobs.worker-grace", "10s", "\"10s\""),
         ("jobs.output-per-task", "2MiB", "\"2MiB\""),

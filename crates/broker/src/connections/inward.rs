@@ -36,8 +36,8 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Input, Fault> {
             WorkerMessage::Reply { more, payload: raw.to_payload() },
         ),
         Frame::Ack { delivery } => Input::worker(conn, delivery, WorkerMessage::Ack),
-        Frame::Fail { delivery, permanent, raw } => {
-            Input::worker(conn, delivery, WorkerMessage::Fail { permanent, payload: raw.to_payload() })
+        Frame::Fail { delivery, again, raw } => {
+            Input::worker(conn, delivery, WorkerMessage::Fail { again, payload: raw.to_payload() })
         }
         Frame::Progress { seq, word, raw } => Input::worker(
             conn,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use turno_engine::{Engine, NewRecord, Persist, Record, RecoveredMessage, Settings, StoreSettings, StoredJobs};
+use turno_engine::{
+    AttemptMark, Engine, NewRecord, Persist, Record, RecoveredMessage, Settings, StoreSettings, StoredJobs,
+};
 use turno_proto::model::{QueueName, limits};
 use turno_store::disk::DiskFile;
 use turno_store::{Batch, CommitError, Contents, Item, ReadError, RecordNo, Store};
 
 use super::jobs::{self, CHUNKS, ITEMS, JOBS, TASKS};
-use super::record::{self, AttemptMark, DEDUP, MARKS, MESSAGES, NOTES, QUEUES};
+use super::record::{self, DEDUP, MARKS, MESSAGES, NOTES, QUEUES};
 use crate::error::StoreError;
 
 /// The key of the number that the ids of this store's messages share.
@@ -83,8 +85,7 @@ pub fn recover(store: &mut impl Store, engine: &mut Engine) -> Result<(), StoreE
                 record::read_dedup(key, value).map(|remembered| dedup.push(remembered))
             }
             Item::Numbered { space: MESSAGES, record: RecordNo(serial), value } => record::read(value).map(|record| {
-                let AttemptMark { attempts, failure } = marks.remove(&serial).unwrap_or_default();
-                engine.recover(RecoveredMessage { serial, record, attempts, failure });
+                engine.recover(RecoveredMessage { serial, record, mark: marks.remove(&serial) });
             }),
             Item::Keyed { space: QUEUES, key, value } => take_settings(key, value, engine),
             Item::Keyed { space: space @ (JOBS | TASKS | CHUNKS | ITEMS), key, value } => {
@@ -166,11 +167,11 @@ pub(super) fn write(op: &Persist, batch: &mut Batch) {
         Persist::Put { serial, record } => put(&NewRecord::of(0, *serial, record), batch),
         Persist::Remember(remembered) => batch.set(DEDUP, &remembered.key.0, &record::write_dedup(remembered)),
         Persist::Forget { key } => batch.unset(DEDUP, &key.0),
-        Persist::Attempts { serial, attempts } => {
-            set_mark(batch, *serial, &AttemptMark { attempts: *attempts, failure: None });
+        Persist::Attempts { serial, attempts, wait } => {
+            set_mark(batch, *serial, &AttemptMark { attempts: *attempts, failure: None, wait: *wait });
         }
         Persist::Dead { serial, attempts, failure } => {
-            set_mark(batch, *serial, &AttemptMark { attempts: *attempts, failure: Some(failure.clone()) });
+            set_mark(batch, *serial, &AttemptMark { attempts: *attempts, failure: Some(failure.clone()), wait: None });
         }
         Persist::Retry { serial } => batch.unset(MARKS, &record::key(*serial)),
         Persist::SetQueue { queue, settings } => {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tracing::info;
 use turno_engine::{BorrowedPayload, CallerMessage, Deliver, Input, WorkerMessage};
 use turno_proto::lmq::{LmqCommand, LmqFault, LmqMessage, Order};
-use turno_proto::model::{Code, ConnId, Delivery, Outgoing, Payload, QueueName};
+use turno_proto::model::{Again, Code, ConnId, Delivery, Outgoing, Payload, QueueName};
 use turno_proto::zmtp::Message;
 
 use self::workers::LmqWorkers;
@@ -216,7 +216,7 @@ fn pass_to_caller(seat: ConnId, delivery: Delivery, lmq: &LmqMessage, out: &mut 
 /// A broadcast takes no slot, but its worker would give one back: it fails at once.
 pub(super) fn refuse_broadcast(deliver: &Deliver<BorrowedPayload<'_>>, out: &mut DialectOutput<'_>) {
     let payload = Payload::body("LMQ has no broadcasts");
-    out.put(Input::worker(deliver.conn, deliver.delivery, WorkerMessage::Fail { permanent: true, payload }));
+    out.put(Input::worker(deliver.conn, deliver.delivery, WorkerMessage::Fail { again: Again::Never, payload }));
 }
 
 /// A message for a peer, with its addresses among the frames.

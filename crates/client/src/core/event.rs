@@ -1,7 +1,7 @@
 //! Inputs of the core beside bytes and time, and its events.
 
 use turno_proto::model::{
-    BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots, Topic,
+    Again, BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Payload, QueueName, Slots, Topic,
 };
 use turno_proto::native::admin::AdminAnswer;
 use turno_proto::native::{ClosingReason, Config};
@@ -54,6 +54,8 @@ pub struct Ask<Q = QueueName, P = Payload, D = DedupId> {
     pub priority: Option<u8>,
     /// Slots it takes.
     pub cost: Option<u16>,
+    /// A send: milliseconds before it is delivered.
+    pub delay_ms: u64,
     /// Fail at once if nobody consumes the queue.
     pub fail_fast: bool,
     /// Done when written to a worker.
@@ -79,6 +81,7 @@ impl<Q, P, D> Ask<Q, P, D> {
             retries: None,
             priority: None,
             cost: None,
+            delay_ms: 0,
             fail_fast: false,
             no_reply: false,
             skip_self: false,
@@ -90,7 +93,7 @@ impl<Q, P, D> Ask<Q, P, D> {
     /// The same options for another message.
     pub(crate) fn with<R, S, E>(self, queue: R, payload: S, dedup_id: Option<E>) -> Ask<R, S, E> {
         let Self { timeout_ms, deadline_ms, cancel_on_timeout, cancel_on_disconnect, retries, .. } = self;
-        let Self { priority, cost, fail_fast, no_reply, skip_self, resend, .. } = self;
+        let Self { priority, cost, delay_ms, fail_fast, no_reply, skip_self, resend, .. } = self;
         Ask {
             queue,
             payload,
@@ -101,6 +104,7 @@ impl<Q, P, D> Ask<Q, P, D> {
             retries,
             priority,
             cost,
+            delay_ms,
             fail_fast,
             no_reply,
             skip_self,
@@ -185,7 +189,7 @@ pub enum Settlement {
     /// Not done.
     Fail {
         /// No other attempt will do better.
-        permanent: bool,
+        again: Again,
         /// The failure, for people.
         payload: Payload,
     },

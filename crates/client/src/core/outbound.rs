@@ -121,6 +121,7 @@ impl Core {
                     retries: ask.retries,
                     priority: ask.priority,
                     cost: ask.cost,
+                    delay_ms: ask.delay_ms,
                     dedup_id: ask.dedup_id.as_ref().map(DedupId::as_bytes),
                     no_reply: ask.no_reply,
                     fail_fast: ask.fail_fast,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turno_proto::model::{Code, Cost, Mono, Payload, QueueName, Slots, limits};
+use turno_proto::model::{Again, Code, Cost, Mono, Payload, QueueName, Slots, limits};
 use turno_proto::native::{Deliver, Frame, HEADER_LEN, Register};
 
 use super::absence::Absences;
@@ -155,10 +155,10 @@ impl Core {
         let settlement = match settlement {
             Settlement::Reply(payload) if too_large(&payload) => {
                 let what = Code::OutputTooLarge.text().what;
-                Settlement::Fail { permanent: true, payload: Payload::body(what.as_bytes()) }
+                Settlement::Fail { again: Again::Never, payload: Payload::body(what.as_bytes()) }
             }
-            Settlement::Fail { permanent, payload } if too_large(&payload) => {
-                Settlement::Fail { permanent, payload: Payload::default() }
+            Settlement::Fail { again, payload } if too_large(&payload) => {
+                Settlement::Fail { again, payload: Payload::default() }
             }
             other => other,
         };
@@ -167,9 +167,7 @@ impl Core {
                 Frame::Reply { seq: delivery.stamp, word: delivery.index, more: false, raw: payload.into() }
             }
             Settlement::Ack => Frame::Ack { delivery },
-            Settlement::Fail { permanent, payload } => {
-                Frame::Fail { delivery, permanent: *permanent, raw: payload.into() }
-            }
+            Settlement::Fail { again, payload } => Frame::Fail { delivery, again: *again, raw: payload.into() },
         };
         let bytes = match &settlement {
             Settlement::Reply(payload) | Settlement::Fail { payload, .. } => payload.len(),

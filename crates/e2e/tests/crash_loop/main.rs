@@ -38,9 +38,15 @@ fn id_of(broker: &mut Broker) -> Pid {
     i32::try_from(broker.process().id()).ok().and_then(Pid::from_raw).expect("a process id")
 }
 
+/// A broker with waits so short that failed sends come again within a life.
+fn start(place: Place) -> Broker {
+    let config = place.file("turno.toml", "queue.defaults.retry-delay = \"20ms\"\n").display().to_string();
+    Broker::start_in(place, &["--config", &config])
+}
+
 /// A life under load, and its end. The next one can begin.
 fn live(place: Place, number: u32, book: &Book, dice: &mut Dice) -> Place {
-    let mut broker = Broker::start_in(place, &[]);
+    let mut broker = start(place);
     let address = broker.address();
     let mut asker = Peer::greeted(address, 0);
     for id in book.waiting(3) {
@@ -86,7 +92,7 @@ fn live(place: Place, number: u32, book: &Book, dice: &mut Dice) -> Place {
 
 /// A life in which nothing is sent: a steady worker does what is left, and the broker ends in order.
 fn drain(place: Place, number: u32, book: &Book) -> Place {
-    let mut broker = Broker::start_in(place, &[]);
+    let mut broker = start(place);
     let life = Life {
         number,
         book,
@@ -100,8 +106,8 @@ fn drain(place: Place, number: u32, book: &Book) -> Place {
     thread::scope(|scope| {
         scope.spawn(|| life.work(worker, Manner::Steady));
         let done = wait::find(wait::PATIENCE, || {
-            let QueueView { ready, in_flight, dead, .. } = asker.queue(QUEUE);
-            (ready + in_flight == 0 && book.can_be_dead(dead) && book.open().is_empty()).then_some(())
+            let QueueView { ready, delayed, in_flight, dead, .. } = asker.queue(QUEUE);
+            (ready + delayed + in_flight == 0 && book.can_be_dead(dead) && book.open().is_empty()).then_some(())
         });
         // Read before the broker ends, asserted after it: the worker waits for that end.
         let left = asker.queue(QUEUE);
@@ -128,11 +134,11 @@ fn what_was_stored_outlives_every_crash() {
         place = live(place, number, &book, &mut dice);
     }
     place = drain(place, rounds, &book);
-    let mut broker = Broker::start_in(place, &[]);
+    let mut broker = start(place);
     let mut asker = Peer::greeted(broker.address(), 0);
     let dead = book.dead();
     let left = asker.queue(QUEUE);
-    assert_eq!((left.ready, left.in_flight), (0, 0), "after an end in order");
+    assert_eq!((left.ready, left.delayed, left.in_flight), (0, 0, 0), "after an end in order");
     assert!(book.can_be_dead(left.dead), "{} must be dead, {} are", dead.len(), left.dead);
     for (number, id) in dead {
         let Explanation { message, because } = asker.explain(id);

@@ -37,7 +37,8 @@ impl Engine {
             | AdminCall::DeadRetry { .. }
             | AdminCall::DeadPurge { .. }
             | AdminCall::MessageExplain { .. }
-            | AdminCall::MessageCancel { .. } => return self.with_memory().call(conn, seq, call, out),
+            | AdminCall::MessageCancel { .. }
+            | AdminCall::MessageRetry { .. } => return self.with_memory().call(conn, seq, call, out),
             AdminCall::JobSubmit { .. }
             | AdminCall::JobLs { .. }
             | AdminCall::JobShow { .. }

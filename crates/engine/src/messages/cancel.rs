@@ -43,6 +43,7 @@ impl Messages {
                 | MessageStage::Answered { .. }
                 | MessageStage::Asked { .. }
                 | MessageStage::Storing { .. }
+                | MessageStage::Delayed { .. }
                 | MessageStage::Dead => {}
             }
         }
@@ -68,12 +69,18 @@ impl Messages {
                 self.count_cancelled(queue, reason);
                 self.stop(index, worker, reason, out);
             }
-            MessageStage::Storing { dropped: false } => {
+            MessageStage::Delayed { .. } => {
                 self.count_cancelled(queue, reason);
-                self.messages[index].state = MessageStage::Storing { dropped: true };
+                self.undelay(index);
+                self.end_without_reply(index, reason, out);
             }
-            MessageStage::Stopping { .. } | MessageStage::Answered { .. } | MessageStage::Storing { dropped: true } => {
+            MessageStage::Storing { dropped: false, until } => {
+                self.count_cancelled(queue, reason);
+                self.messages[index].state = MessageStage::Storing { dropped: true, until };
             }
+            MessageStage::Stopping { .. }
+            | MessageStage::Answered { .. }
+            | MessageStage::Storing { dropped: true, .. } => {}
             MessageStage::Broadcast => self.cancel_broadcast(index, reason, out),
             MessageStage::Asked { broadcast, .. } => self.cancel_broadcast(broadcast, reason, out),
             MessageStage::Dead => self.unbury(index),

@@ -47,7 +47,7 @@ impl Messages {
 
     fn check_messages(&self) {
         let (mut ready, mut in_flight, mut dead, mut bytes, mut timers, mut owned) = (0, 0, 0, 0, 0, 0);
-        let (mut storing, mut durable, mut broadcasts, mut answered) = (0, 0, 0, 0);
+        let (mut storing, mut durable, mut broadcasts, mut answered, mut delayed) = (0, 0, 0, 0, 0);
         for (index, message) in self.messages.iter() {
             match message.state {
                 MessageStage::Waiting => ready += 1,
@@ -61,6 +61,7 @@ impl Messages {
                 }
                 MessageStage::Broadcast => broadcasts += 1,
                 MessageStage::Storing { .. } => storing += 1,
+                MessageStage::Delayed { .. } => delayed += 1,
                 MessageStage::Dead => {
                     dead += 1;
                     assert!(self.failures.contains_key(&index), "a dead letter says what its last failure was");
@@ -84,6 +85,32 @@ impl Messages {
         let abandoned = self.messages.iter().filter(|(_, one)| waits(one) && one.flags.has(Flags::ABANDONED));
         let abandoned: BTreeSet<(u32, u64)> = abandoned.map(|(index, message)| (index, message.serial)).collect();
         assert!(abandoned.is_subset(&self.deferred.ends().collect()), "what lost its caller will end");
+        self.check_storing(storing);
+        let cold: u64 = self.queues.after(None).map(|(_, queue)| queue.backlog.cold_len()).sum();
+        let delayed_cold = self.check_delays();
+        assert_eq!(delayed + delayed_cold, self.stats.delayed, "a delayed message is in its queue's list");
+        assert_eq!(durable + cold + delayed_cold, self.durable.len, "the count of durable messages");
+        let all = ready + in_flight + dead + storing + broadcasts + delayed;
+        assert_eq!(all, self.messages.len() as u64, "every message is in one place");
+        assert_eq!(ready + cold, self.stats.ready, "the count of waiting messages");
+        assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
+        assert_eq!(answered, self.stats.answered, "the count of answered deliveries");
+        assert_eq!(dead, self.stats.dead, "the count of dead letters");
+        let dead_bytes: u64 = self.queues.after(None).map(|(_, queue)| queue.dead_bytes).sum();
+        assert_eq!(dead_bytes, self.stats.dead_bytes, "the count of dead letters' bytes");
+        assert_eq!(dead, self.failures.len() as u64, "failures belong to dead letters");
+        assert_eq!(
+            bytes + cold * COLD_BYTES + delayed_cold * limits::DELAYED_BYTES + self.dedup.bytes(),
+            self.stats.bytes,
+            "the count of bytes in memory"
+        );
+        assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
+        let listed: usize = self.peers.iter().map(|peer| peer.owned.len() as usize).sum();
+        assert_eq!(owned, listed, "every request with a caller is in its caller's list");
+    }
+
+    /// Asserts that so many messages are on their way to the disk, and nothing else is waited for.
+    fn check_storing(&self, storing: u64) {
         assert_eq!(
             storing,
             self.durable.indexes().count() as u64,
@@ -100,21 +127,6 @@ impl Messages {
             let on_its_way = self.durable.indexes().any(|index| self.messages[index].serial == serial);
             assert!(on_its_way, "only a message on its way to the disk is waited for");
         }
-        let cold: u64 = self.queues.after(None).map(|(_, queue)| queue.backlog.cold_len()).sum();
-        assert_eq!(durable + cold, self.durable.len, "the count of durable messages");
-        let all = ready + in_flight + dead + storing + broadcasts;
-        assert_eq!(all, self.messages.len() as u64, "every message is in one place");
-        assert_eq!(ready + cold, self.stats.ready, "the count of waiting messages");
-        assert_eq!(in_flight, self.stats.in_flight, "the count of deliveries");
-        assert_eq!(answered, self.stats.answered, "the count of answered deliveries");
-        assert_eq!(dead, self.stats.dead, "the count of dead letters");
-        let dead_bytes: u64 = self.queues.after(None).map(|(_, queue)| queue.dead_bytes).sum();
-        assert_eq!(dead_bytes, self.stats.dead_bytes, "the count of dead letters' bytes");
-        assert_eq!(dead, self.failures.len() as u64, "failures belong to dead letters");
-        assert_eq!(bytes + cold * COLD_BYTES + self.dedup.bytes(), self.stats.bytes, "the count of bytes in memory");
-        assert_eq!(timers, self.timers.len(), "every timer belongs to a message");
-        let listed: usize = self.peers.iter().map(|peer| peer.owned.len() as usize).sum();
-        assert_eq!(owned, listed, "every request with a caller is in its caller's list");
     }
 
     fn failure_bytes(&self, index: u32) -> u64 {
@@ -178,7 +190,11 @@ impl Messages {
             let awaited = self.loads.turns(number, priority).filter(|serial| line.position(*serial).is_some());
             assert!(line.loading().map(Cold::serial).eq(awaited), "what a line waits for is being loaded, in order");
         }
+        let (delayed, delayed_bytes) = self.check_delayed(number);
+        bytes += delayed_bytes;
+        let mut found = 0;
         for (index, message) in of_queue {
+            found += u64::from(matches!(message.state, MessageStage::Delayed { .. }));
             waiting += u32::from(message.state == MessageStage::Waiting);
             held += u32::from(message.holder().is_some());
             storing += u32::from(matches!(message.state, MessageStage::Storing { .. }));
@@ -187,6 +203,7 @@ impl Messages {
             dead_bytes += if message.state == MessageStage::Dead { its_bytes } else { 0 };
         }
         assert_eq!(dead_bytes, queue.dead_bytes, "the bytes of a queue's dead letters are counted");
+        assert_eq!(found, delayed, "a queue's delayed messages are in its list");
         assert_eq!(waiting, queue.backlog.len(), "waiting messages are in their queue's backlog");
         assert_eq!(held, queue.in_flight, "a queue's deliveries are counted");
         assert_eq!(storing, queue.storing, "a queue knows how many of its messages wait for the disk");

@@ -18,6 +18,7 @@ impl Messages {
 
     /// All else that time does to queues.
     pub(crate) fn tick(&mut self, out: &mut impl Sink) {
+        self.tick_delayed(out);
         self.tick_trials();
         self.sweep_dedup();
         self.end_offers();
@@ -31,6 +32,7 @@ impl Messages {
         let message = &self.messages[index];
         match message.state {
             MessageStage::Waiting => self.expire_waiting(index, out),
+            MessageStage::Delayed { .. } => self.expire_delayed(index, out),
             MessageStage::Held { worker, .. } => {
                 // A no-reply that is not written yet is on its way over a link.
                 if message.wants != Wants::Settling && message.past_deadline(self.now) {
@@ -73,6 +75,14 @@ impl Messages {
         let queue = self.messages[index].queue;
         self.count(queue, |counters| &mut counters.expired);
         self.unplace(index);
+        self.end_without_reply(index, Code::TimedOut, out);
+    }
+
+    /// A message passed its deadline before its time came.
+    fn expire_delayed(&mut self, index: u32, out: &mut impl Sink) {
+        let queue = self.messages[index].queue;
+        self.count(queue, |counters| &mut counters.expired);
+        self.undelay(index);
         self.end_without_reply(index, Code::TimedOut, out);
     }
 

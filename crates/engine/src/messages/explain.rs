@@ -1,7 +1,7 @@
 //! Explanations: the reason why a message waits.
 
 use turno_proto::model::view::{Because, Explanation, MessageState, MessageView, Reason};
-use turno_proto::model::{ConnId, MessageId, Seconds, WorkerId};
+use turno_proto::model::{ConnId, MessageId, Mono, Seconds, WorkerId};
 
 use crate::messages::Messages;
 use crate::messages::links::{FarWorkers, LinkCounts};
@@ -26,6 +26,17 @@ impl Messages {
             false => self.why_waiting(message, ahead),
         };
         Explanation { message: self.view_of(message, id), because: Because(reason) }
+    }
+
+    /// The same of a delayed message that only the store holds.
+    pub(super) fn explain_delayed(&self, message: &Message, until: Mono) -> Explanation {
+        let id = self.settings.id(message.serial, None);
+        Explanation { message: self.view_of(message, id), because: Because(self.why_delayed(message, until)) }
+    }
+
+    fn why_delayed(&self, message: &Message, until: Mono) -> Reason {
+        let left_seconds = Seconds::from_millis(until.millis_left(self.now));
+        Reason::Delayed { until: self.settings.moment(until), left_seconds, failed: u64::from(message.attempts) }
     }
 
     fn reason(&self, index: u32, ahead_max: u64) -> Reason {
@@ -65,6 +76,7 @@ impl Messages {
                 Reason::Dead { failure: String::from_utf8_lossy(failure).into_owned() }
             }
             MessageStage::Storing { .. } => Reason::Storing,
+            MessageStage::Delayed { until } => self.why_delayed(message, until),
             MessageStage::Waiting => {
                 let backlog = &self.queues.at(message.queue).backlog;
                 self.why_waiting(message, backlog.ahead_of(&self.messages, index, ahead_max))
@@ -199,6 +211,7 @@ impl Messages {
                 MessageStage::Stopping { .. } => MessageState::Stopping,
                 MessageStage::Answered { .. } => MessageState::Answered,
                 MessageStage::Storing { .. } => MessageState::Storing,
+                MessageStage::Delayed { .. } => MessageState::Delayed,
                 MessageStage::Dead => MessageState::Dead,
             },
             attempts: message.attempts,
@@ -209,6 +222,10 @@ impl Messages {
             received_at: self.settings.moment(message.born),
             age_seconds: Seconds::from_millis(self.now.millis_since(message.born)),
             deadline_at: message.deadline.map(|deadline| self.settings.moment(deadline)),
+            delayed_until: match message.state {
+                MessageStage::Delayed { until } => Some(self.settings.moment(until)),
+                _ => None,
+            },
             worker: holder.map(|worker| WorkerId(worker.id)),
             came_by: Vec::new(),
         }

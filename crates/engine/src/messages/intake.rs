@@ -64,10 +64,11 @@ impl Messages {
         match self.admit(conn, &message) {
             Ok(queue) => {
                 self.count(queue, |counters| &mut counters.sends);
+                let until = if message.delay_ms > 0 { self.whole_ms(message.delay_ms) } else { self.now };
                 let index = self.take_in(queue, message, Wants::Settling, None);
                 let durable = self.settings.store.is_some() && self.queues.at(queue).is_durable();
                 if durable {
-                    self.store(index, conn, seq);
+                    self.store(index, until, conn, seq);
                 }
                 if let Some(key) = key {
                     self.remember(key.1, index);
@@ -78,7 +79,7 @@ impl Messages {
                         conn,
                         effect: NativeEffect::Stored { seq, id, durability, duplicate: false },
                     });
-                    self.place_new(index, out);
+                    if until > self.now { self.delay(index, until) } else { self.place_new(index, out) }
                 }
             }
             Err(code) => self.refuse(conn, seq, code, out),
@@ -102,7 +103,8 @@ impl Messages {
     fn admit(&self, conn: ConnId, message: &Outgoing) -> Result<u32, Code> {
         let peer = self.peers.get(conn).ok_or(Code::CallerGone)?;
         let queue = peer.queue_of(message.handle).ok_or(Code::UnknownHandle)?;
-        if message.priority.is_some_and(|priority| priority > limits::PRIORITY_MAX) || message.cost == Some(0) {
+        let bad_priority = message.priority.is_some_and(|priority| priority > limits::PRIORITY_MAX);
+        if bad_priority || message.cost == Some(0) || message.delay_ms > limits::DELAY_MS_MAX {
             return Err(Code::BadOption);
         }
         if self.drain.is_some() {
@@ -120,8 +122,9 @@ impl Messages {
     }
 
     pub(super) fn take_in(&mut self, queue: u32, message: Outgoing, wants: Wants, origin: Option<Origin>) -> u32 {
-        let Outgoing { deadline_ms, retries, priority, cost, cancel_on_disconnect, payload, .. } = message;
-        let deadline = self.deadline(wants, deadline_ms);
+        let Outgoing { deadline_ms, retries, priority, cost, delay_ms, cancel_on_disconnect, payload, .. } = message;
+        // The time of a delayed message begins when its delay is over.
+        let deadline = self.deadline(wants, deadline_ms).map(|deadline| deadline.plus_millis(delay_ms));
         let retries = match wants {
             Wants::Reply => retries.unwrap_or(0),
             Wants::Nothing => 0,

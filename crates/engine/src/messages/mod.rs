@@ -4,6 +4,7 @@
 //! This is a machine: nobody outside of this folder sees its fields. The engine tells it what connections say, lends parts of it
 //! to other machines for one call, and does what follows for those.
 
+mod backoff;
 pub(crate) mod broadcast;
 mod cancel;
 pub(crate) mod check;
@@ -31,6 +32,7 @@ use turno_proto::model::ring::Origin;
 use turno_proto::model::view::Counters;
 use turno_proto::model::{ConnId, Delivery, MessageId, Mono, Payload, QueueName, limits};
 
+pub use self::backoff::RetryDelay;
 use self::broadcast::BroadcastTally;
 use self::deferred::DeferredWork;
 use self::disk::durable::Durable;
@@ -39,6 +41,7 @@ use self::drain::Drain;
 use self::links::Links;
 use self::queues::cold::Loads;
 use self::queues::dedup::Dedup;
+use self::queues::delayed::Delays;
 use self::queues::exclusive::Exclusives;
 use self::queues::queue::QueueTable;
 use self::stats::Stats;
@@ -66,6 +69,7 @@ pub(crate) struct Messages {
     durable: Durable,
     dedup: Dedup,
     loads: Loads,
+    delays: Delays,
     exclusives: Exclusives,
     stats: Stats,
     /// Bytes that all else holds: other machines and the buffers of connections.
@@ -109,6 +113,7 @@ impl Messages {
             durable: Durable::default(),
             dedup: Dedup::default(),
             loads: Loads::default(),
+            delays: Delays::default(),
             stats: Stats::default(),
             bytes_elsewhere: 0,
             shared_rotas: SharedRotas::default(),
@@ -137,6 +142,9 @@ impl Messages {
             or_at(until);
         }
         if let Some(at) = self.losses.next_deadline() {
+            or_at(at);
+        }
+        if let Some(at) = self.delays.next_deadline() {
             or_at(at);
         }
         if let Some(sweep) = self.dedup.next_sweep() {
@@ -291,7 +299,9 @@ impl Messages {
 
     /// Messages that end with the broker, because nothing but its memory holds them.
     pub(crate) fn held_in_memory(&self) -> u64 {
-        let here = |message: &&Message| matches!(message.state, MessageStage::Waiting | MessageStage::Dead);
+        let here = |message: &&Message| {
+            matches!(message.state, MessageStage::Waiting | MessageStage::Delayed { .. } | MessageStage::Dead)
+        };
         let volatile = |message: &&Message| !message.flags.has(Flags::DURABLE);
         self.messages.iter().map(|(_, message)| message).filter(here).filter(volatile).count() as u64
     }

@@ -1,7 +1,7 @@
 //! Failed attempts: another attempt, or the end (S2.33 to S2.37).
 
 use bytes::Bytes;
-use turno_proto::model::{Code, Payload, limits};
+use turno_proto::model::{Again, Code, Payload, limits};
 
 use crate::effect::{CallerMessage, HostEffect, Report, Sink};
 use crate::messages::Messages;
@@ -10,8 +10,8 @@ use crate::messages::table::message::{Flags, MessageEnd, MessageStage, Wants};
 /// Why an attempt is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttemptFailure {
-    /// The worker said so. `permanent`: another attempt would do no better.
-    Failed { payload: Payload, permanent: bool },
+    /// The worker said so, and when to try again.
+    Failed { payload: Payload, again: Again },
     /// The worker's connection ended.
     WorkerLost,
     /// The worker's connection ended, and nothing says that a send died of it: no attempt counts (see `losses`).
@@ -69,15 +69,7 @@ impl Messages {
             self.losses.forget(index);
         }
         if self.may_try_again(index, &cause) {
-            self.release(index);
-            self.count(queue, |counters| &mut counters.retried);
-            if self.messages[index].flags.has(Flags::DURABLE) {
-                self.disarm(index);
-                self.store_attempts(index);
-            } else {
-                self.place_again(index);
-            }
-            return;
+            return self.try_again(index, &cause);
         }
         match self.messages[index].wants {
             // Over for its caller since it was written.
@@ -100,6 +92,30 @@ impl Messages {
                 self.finish(index, MessageEnd::Otherwise);
             }
             Wants::Settling => self.bury(index, cause, out),
+        }
+    }
+
+    /// Another attempt follows, at once or after a wait.
+    fn try_again(&mut self, index: u32, cause: &AttemptFailure) {
+        let queue = self.messages[index].queue;
+        self.release(index);
+        let until = self.next_attempt_at(index, cause);
+        match cause {
+            AttemptFailure::Failed { again: Again::Uncounted(_), .. }
+                if self.messages[index].wants == Wants::Settling =>
+            {
+                self.messages[index].attempts -= 1;
+                self.count(queue, |counters| &mut counters.returned);
+            }
+            _ => self.count(queue, |counters| &mut counters.retried),
+        }
+        if self.messages[index].flags.has(Flags::DURABLE) {
+            self.disarm(index);
+            self.store_attempts(index, until);
+        } else if until > self.now {
+            self.delay(index, until);
+        } else {
+            self.place_again(index);
         }
     }
 
@@ -154,10 +170,13 @@ impl Messages {
             Wants::Settling => true,
             Wants::Nothing => false,
         };
-        let permanent = matches!(cause, AttemptFailure::Failed { permanent: true, .. });
+        let permanent = matches!(cause, AttemptFailure::Failed { again: Again::Never, .. });
+        let uncounted = message.wants == Wants::Settling
+            && matches!(cause, AttemptFailure::Failed { again: Again::Uncounted(_), .. });
         // A drain hands nothing out, and `closing` would promise that nobody has begun with it: this was its last.
         let over = self.drain.is_some() && message.wants == Wants::Reply;
-        wanted && !over && !permanent && message.attempts < message.attempts_max() && !message.past_deadline(self.now)
+        let left = uncounted || message.attempts < message.attempts_max();
+        wanted && !over && !permanent && left && !message.past_deadline(self.now)
     }
 
     /// The message becomes a dead letter of its queue.

@@ -2,7 +2,7 @@
 //! once.
 
 use turno_proto::model::view::Counters;
-use turno_proto::model::{ConnId, Delivery, Payload};
+use turno_proto::model::{Again, ConnId, Delivery, Payload};
 
 use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::input::WorkerMessage;
@@ -39,7 +39,7 @@ impl Messages {
         match message {
             WorkerMessage::Reply { more, payload } => self.reply(conn, delivery, more, payload, out),
             WorkerMessage::Ack => self.ack(conn, delivery, out),
-            WorkerMessage::Fail { permanent, payload } => self.fail(conn, delivery, permanent, payload, out),
+            WorkerMessage::Fail { again, payload } => self.fail(conn, delivery, again, payload, out),
             WorkerMessage::Progress { payload } => self.progress(conn, delivery, payload, out),
             WorkerMessage::Extend { lease_ms } => self.extend(conn, delivery, lease_ms),
         }
@@ -106,7 +106,7 @@ impl Messages {
         &mut self,
         conn: ConnId,
         delivery: Delivery,
-        permanent: bool,
+        again: Again,
         payload: Payload,
         out: &mut impl Sink,
     ) {
@@ -123,7 +123,7 @@ impl Messages {
             self.clear_standing(conn, index);
         }
         self.count_settled(index, |counters| &mut counters.failed);
-        self.attempt_over(index, AttemptFailure::Failed { payload, permanent }, out);
+        self.attempt_over(index, AttemptFailure::Failed { payload, again }, out);
     }
 
     /// PROGRESS goes to the caller as it is.
@@ -176,9 +176,8 @@ impl Messages {
             | MessageStage::Broadcast
             | MessageStage::Answered { .. }
             | MessageStage::Storing { .. }
-            | MessageStage::Dead => {
-                return None;
-            }
+            | MessageStage::Delayed { .. }
+            | MessageStage::Dead => return None,
         };
         (holder == conn).then_some(claim)
     }

@@ -10,6 +10,7 @@ use crate::messages::table::message::Stray;
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     pub(crate) ready: u64,
+    pub(super) delayed: u64,
     pub(super) in_flight: u64,
     /// Those of them that are answered, and whose workers still use the slots.
     pub(super) answered: u64,

@@ -1,7 +1,7 @@
 //! What a peer may get wrong about exclusive queues, cancelling, broadcasts, draining and tokens: each has one stated
 //! outcome, and changes nothing else.
 
-use turno_engine::{Broadcast, CallerMessage, Effect, Input, PeerEffect, WorkerMessage};
+use turno_engine::{Again, Broadcast, CallerMessage, Effect, Input, PeerEffect, WorkerMessage};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{BroadcastEnd, Code, ConnId, Delivery, MessageId};
 
@@ -139,7 +139,7 @@ fn a_token_from_the_future() {
         |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: body("x") }),
         |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Reply { more: true, payload: body("x") }),
         |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Ack),
-        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body("x") }),
+        |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::AsSet, payload: body("x") }),
         |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Extend { lease_ms: 1 }),
         |conn, delivery| Input::worker(conn, delivery, WorkerMessage::Progress { payload: body("x") }),
     ];

@@ -11,7 +11,7 @@ use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{Explanation, MessageState, Reason};
 use turno_proto::model::{Code, ConnId, Limits, MessageId, Slots, limits};
 
-use crate::durable::{ZERO_UNIX_MS, put, record, remove, stored, survivor};
+use crate::durable::{ZERO_UNIX_MS, mark, put, record, remove, stored, survivor};
 use crate::harness::{Ask, Harness, ask};
 use crate::seen::{Seen, conn_of, drained, sent, turn, undelivered};
 
@@ -416,7 +416,7 @@ fn a_drain_leaves_the_disk_alone() {
 #[test]
 fn survivors_stay_on_disk() {
     let mut harness = Harness::with(settings());
-    let tried = |serial, text| RecoveredMessage { attempts: 1, ..survivor(serial, text) };
+    let tried = |serial, text| RecoveredMessage { mark: mark(1, None), ..survivor(serial, text) };
     let survivors = [
         survivor(1, "a"),
         tried(2, "b"),

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use turno_engine::{
-    DiskEffect, Effect, HostEffect, Input, Persist, Record, RecoveredMessage, Settings, StoreSettings, WorkerMessage,
+    Again, AttemptMark, DiskEffect, Effect, HostEffect, Input, Persist, Record, RecoveredMessage, Settings,
+    StoreSettings, WorkerMessage,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::{MessageState, Reason};
@@ -81,7 +82,7 @@ fn a_dead_letter_is_shown_in_pieces() {
     let payload = Payload { headers: true, ..body("\0\0a body of 20 bytes") };
     let (id, _) = harness.send(client, ask(1, "q", "").carrying(payload.clone()));
     let (delivery, why) = (harness.held(worker, "\0\0a body of 20 bytes"), body(&"y".repeat(3_000)));
-    harness.say(Input::worker(worker, delivery, WorkerMessage::Fail { permanent: true, payload: why }));
+    harness.say(Input::worker(worker, delivery, WorkerMessage::Fail { again: Again::Never, payload: why }));
     harness.pass(700);
     let mut whole = Vec::new();
     for (from, length) in [(0, 10), (10, 10), (20, 0), (u64::MAX, 0)] {
@@ -215,7 +216,11 @@ fn durable_harness(letters: &[(u64, &str, Option<u64>)]) -> Harness {
     let mut harness = Harness::with(Settings { store, ..Settings::default() });
     for (serial, text, deadline) in letters {
         let (record, failure) = (record(text, *deadline), Some(Bytes::from("no")));
-        harness.engine.recover(RecoveredMessage { serial: *serial, record, attempts: 10, failure });
+        harness.engine.recover(RecoveredMessage {
+            serial: *serial,
+            record,
+            mark: Some(AttemptMark { attempts: 10, failure, wait: None }),
+        });
     }
     harness.engine.sanity_check();
     harness
@@ -228,6 +233,7 @@ fn record(text: &str, deadline: Option<u64>) -> Record {
         cost: 1,
         retries: 9,
         born_unix_ms: ZERO_UNIX_MS + 5_000,
+        due_unix_ms: None,
         deadline_unix_ms: deadline.map(|ms| ZERO_UNIX_MS + ms),
         payload: body(text),
     }

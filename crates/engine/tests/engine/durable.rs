@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use turno_engine::{
-    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, RecoveredMessage, Settings, StoreSettings,
+    AttemptMark, DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Record, RecoveredMessage, Settings,
+    StoreSettings,
 };
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::view::{MessageState, Reason};
@@ -31,6 +32,7 @@ pub(crate) fn record(text: &str) -> Record {
         retries: 9,
         born_unix_ms: ZERO_UNIX_MS + 5_000,
         deadline_unix_ms: None,
+        due_unix_ms: None,
         payload: body(text),
     }
 }
@@ -62,8 +64,13 @@ fn cancel(harness: &mut Harness, id: MessageId) -> Vec<Seen> {
     seen
 }
 
+/// What was written down of a message's attempts.
+pub(crate) fn mark(attempts: u16, failure: Option<Bytes>) -> Option<AttemptMark> {
+    Some(AttemptMark { attempts, failure, wait: None })
+}
+
 pub(crate) fn survivor(serial: u64, text: &str) -> RecoveredMessage {
-    RecoveredMessage { serial, record: record(text), attempts: 0, failure: None }
+    RecoveredMessage { serial, record: record(text), mark: None }
 }
 
 /// Proves S2.39 and I1: a send goes to the disk first; only when it is there is its sender answered and a worker given
@@ -102,7 +109,7 @@ fn a_failed_attempt_is_stored_before_the_next() {
     harness.try_send(client, ask(2, "q", "b"));
     harness.say(Input::Persisted { group: 2 });
     let failed = harness.fail(worker, "a", "oh");
-    assert_eq!(failed, [sent(worker, "b"), persist(3, Persist::Attempts { serial: 41, attempts: 1 })]);
+    assert_eq!(failed, [sent(worker, "b"), persist(3, Persist::Attempts { serial: 41, attempts: 1, wait: None })]);
     assert_eq!(harness.say(Input::Persisted { group: 3 }), []);
     assert_eq!(harness.ack(worker, "b"), [sent(worker, "a").attempt(2), remove(4, 42, false)]);
     let dead = Persist::Dead { serial: 41, attempts: 2, failure: Bytes::from("no") };
@@ -126,7 +133,7 @@ fn a_loss_that_counts_is_stored() {
     assert_eq!(harness.say(Input::Disconnected { conn: worker }), [sent(next, "a")]);
     assert_eq!(harness.ack(next, "c"), [sent(next, "b"), remove(4, 43, false)]);
     assert_eq!(harness.ack(next, "a"), [remove(5, 41, false)]);
-    let attempts = persist(6, Persist::Attempts { serial: 42, attempts: 1 });
+    let attempts = persist(6, Persist::Attempts { serial: 42, attempts: 1, wait: None });
     assert_eq!(harness.say(Input::Disconnected { conn: next }), [attempts]);
     let (last, got) = harness.joining(Slots::Limited(2), &["q"]);
     assert_eq!(got, []);
@@ -157,7 +164,7 @@ fn a_failed_attempt_waits_for_room_on_the_disk() {
     harness.say(Input::Persisted { group: 2 });
     harness.fail(worker, "a", "oh");
     harness.fail(worker, "b", "oh");
-    let attempts = |group, serial| persist(group, Persist::Attempts { serial, attempts: 1 });
+    let attempts = |group, serial| persist(group, Persist::Attempts { serial, attempts: 1, wait: None });
     for group in [3, 4] {
         assert_eq!(harness.say(Input::Refused { group, code: Code::OverDisk }), []);
     }
@@ -291,10 +298,10 @@ fn a_drain_waits_for_the_disk() {
 fn survivors_take_their_places() {
     let mut harness = harness();
     harness.engine.recover(survivor(7, "first"));
-    harness.engine.recover(RecoveredMessage { attempts: 3, ..survivor(9, "tried") });
+    harness.engine.recover(RecoveredMessage { mark: mark(3, None), ..survivor(9, "tried") });
     let late = Record { deadline_unix_ms: Some(ZERO_UNIX_MS + 4_000), ..record("late") };
     harness.engine.recover(RecoveredMessage { record: late, ..survivor(11, "late") });
-    let dead = RecoveredMessage { attempts: 10, failure: Some(Bytes::from("never")), ..survivor(12, "dead") };
+    let dead = RecoveredMessage { mark: mark(10, Some(Bytes::from("never"))), ..survivor(12, "dead") };
     harness.engine.recover(dead);
     let with_headers = Payload { headers: true, ..body("\0\0urgent") };
     let urgent = Record { priority: 9, payload: with_headers.clone(), ..record("") };

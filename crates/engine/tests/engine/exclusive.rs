@@ -1,7 +1,7 @@
 //! Queues with a single consumer: who gets one, who waits for it, and what its token is good for.
 
 use turno_engine::{
-    DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings, WorkerMessage,
+    Again, DiskEffect, Effect, Input, NativeEffect, PeerEffect, Persist, Settings, StoreSettings, WorkerMessage,
 };
 use turno_proto::model::view::{Counters, ExclusiveView, HoldingView};
 use turno_proto::model::{Code, ConnId, Delivery, Slots, Token, WorkerId};
@@ -287,7 +287,7 @@ fn words(conn: ConnId, delivery: Delivery) -> [Input; 6] {
         Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: body("x") }),
         Input::worker(conn, delivery, WorkerMessage::Reply { more: true, payload: body("x") }),
         Input::worker(conn, delivery, WorkerMessage::Ack),
-        Input::worker(conn, delivery, WorkerMessage::Fail { permanent: true, payload: body("x") }),
+        Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::Never, payload: body("x") }),
         Input::worker(conn, delivery, WorkerMessage::Progress { payload: body("x") }),
         Input::worker(conn, delivery, WorkerMessage::Extend { lease_ms: 1 }),
     ]
@@ -478,7 +478,7 @@ fn the_next_one_is_told_when_everything_is_back() {
         harness.try_send(client, ask(2, "q", "b"));
         harness.say(Input::Persisted { group: 2 });
         harness.ack(holder, "b");
-        let attempts = Persist::Attempts { serial: 41, attempts: 1 };
+        let attempts = Persist::Attempts { serial: 41, attempts: 1, wait: None };
         assert_eq!(harness.leave(holder), [Seen::Said(Effect::Disk(DiskEffect::Persist { group: 4, op: attempts }))]);
         assert_eq!(harness.queue("q").exclusive, Some(ExclusiveView { token: Token(FIRST), worker: None }));
         assert_eq!(harness.alone(third, "q"), Got::Full, "its message is on its way back");

@@ -129,6 +129,7 @@ fn a_message_as_it_is_shown() {
         received_at: Moment::from_unix_ms(START_MS),
         age_seconds: Seconds::from_millis(2_500),
         deadline_at: Some(Moment::from_unix_ms(START_MS + 10_000)),
+        delayed_until: None,
         worker: Some(WorkerId(1)),
         came_by: Vec::new(),
     };

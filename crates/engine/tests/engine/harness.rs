@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turno_engine::ring::PublicationRef;
-use turno_engine::{Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, Settings, WorkerMessage};
+use turno_engine::{
+    Again, Deliver, Effect, Engine, Input, NativeEffect, Outgoing, PeerEffect, RetryDelay, Settings, WorkerMessage,
+};
 use turno_proto::model::{Code, ConnId, Cost, DedupId, Delivery, MessageId, Mono, Payload, QueueName, Slots};
 
 use crate::seen::{Seen, Turn, body};
@@ -53,6 +55,11 @@ impl Ask {
         self
     }
 
+    pub(crate) fn delay(mut self, delay_ms: u64) -> Self {
+        self.message.delay_ms = delay_ms;
+        self
+    }
+
     pub(crate) fn carrying(mut self, payload: Payload) -> Self {
         self.message.payload = payload;
         self
@@ -92,7 +99,12 @@ impl Harness {
         Self::with(Settings::default())
     }
 
+    /// Failed sends are tried again at once: their waits have tests of their own, which begin with [`Self::with_waits`].
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::with_waits(Settings { retry_delay: RetryDelay::NONE, ..settings })
+    }
+
+    pub(crate) fn with_waits(settings: Settings) -> Self {
         let now = Mono::from_millis(START_MS);
         Self {
             engine: Engine::new(settings, now),
@@ -358,12 +370,12 @@ impl Harness {
 
     pub(crate) fn fail(&mut self, conn: ConnId, text: &str, why: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body(why) }))
+        self.say(Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::AsSet, payload: body(why) }))
     }
 
     pub(crate) fn fail_for_good(&mut self, conn: ConnId, text: &str, why: &str) -> Vec<Seen> {
         let delivery = self.held(conn, text);
-        self.say(Input::worker(conn, delivery, WorkerMessage::Fail { permanent: true, payload: body(why) }))
+        self.say(Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::Never, payload: body(why) }))
     }
 
     pub(crate) fn cancel(&mut self, conn: ConnId, seq: u32) -> Vec<Seen> {

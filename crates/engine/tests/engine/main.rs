@@ -6,6 +6,7 @@ mod views;
 
 mod admin;
 mod backlog;
+mod backoff;
 mod bad_input;
 mod broadcast;
 mod cancel;
@@ -15,6 +16,7 @@ mod dead;
 mod deadline;
 mod dedup;
 mod deferred;
+mod delayed;
 mod drain;
 mod dropping;
 mod durable;

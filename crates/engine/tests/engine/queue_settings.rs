@@ -10,7 +10,13 @@ use turno_proto::model::{Code, ConnId, Durability, Limits, Payload, limits};
 use crate::harness::{Harness, ask};
 use crate::seen::{Seen, delivered, sent, turn, undelivered};
 
-const IN_MEMORY: QueueSettings = QueueSettings { durable: Some(false), drop_after: None, weight: None };
+const IN_MEMORY: QueueSettings = QueueSettings {
+    durable: Some(false),
+    drop_after: None,
+    weight: None,
+    retry_delay_seconds: None,
+    retry_delay_max_seconds: None,
+};
 const VOLATILE: Option<QueueSettings> = Some(IN_MEMORY);
 const DURABLE: Option<QueueSettings> = Some(QueueSettings { durable: Some(true), ..IN_MEMORY });
 
@@ -49,6 +55,7 @@ fn record() -> Record {
         retries: 9,
         born_unix_ms: 0,
         deadline_unix_ms: None,
+        due_unix_ms: None,
         payload: Payload::default(),
     }
 }
@@ -94,7 +101,7 @@ fn a_purge_comes_in_portions() {
     let mut harness = harness_with_store();
     let many = limits::PORTION_MAX;
     for serial in 1..=u64::from(many) + 1 {
-        harness.engine.recover(RecoveredMessage { serial, record: record(), attempts: 0, failure: None });
+        harness.engine.recover(RecoveredMessage { serial, record: record(), mark: None });
     }
     assert_eq!(harness.admin(purge(u32::MAX)).0, portion(u64::from(many), 1));
     assert_eq!(harness.admin(purge(u32::MAX)).0, portion(1, 0));
@@ -235,7 +242,7 @@ fn settings_are_changed_one_by_one() {
     }
     harness.say(Input::Persisted { group: 1 });
     harness.say(Input::Persisted { group: 2 });
-    let all = QueueSettings { durable: Some(false), drop_after: Some(5), weight: Some(7) };
+    let all = QueueSettings { drop_after: Some(5), weight: Some(7), ..IN_MEMORY };
     let shown = view(harness.admin(set("q", Some(heavy))).0);
     assert_eq!((shown.settings, shown.drop_after, shown.weight), (Some(all), 5, 7));
     let shown = view(harness.admin(set("q", Some(QueueSettings { drop_after: Some(0), ..heavy }))).0);

@@ -1,6 +1,6 @@
 //! An attempt failed: another one, or the end.
 
-use turno_engine::{Input, WorkerMessage};
+use turno_engine::{Again, Input, WorkerMessage};
 use turno_proto::model::admin::AdminCall;
 use turno_proto::model::{Code, Slots};
 
@@ -157,7 +157,7 @@ fn a_permanent_failure_ends_a_request() {
     assert_eq!(harness.request(client, ask(1, "q", "a").retries(9)), [turn(worker, "a")]);
     assert_eq!(harness.fail_for_good(worker, "a", "no such user"), [failed(client, 1, "no such user")]);
     let delivery = harness.held(worker, "a");
-    let again = Input::worker(worker, delivery, WorkerMessage::Fail { permanent: true, payload: body("no") });
+    let again = Input::worker(worker, delivery, WorkerMessage::Fail { again: Again::Never, payload: body("no") });
     assert_eq!(harness.say(again), []);
     assert_eq!(harness.counters().doubled, 1);
 }

@@ -1,7 +1,7 @@
 //! Client, broker, worker: who says what to whom, and what the broker leaves alone.
 
 use bytes::Bytes;
-use turno_engine::{CallerMessage, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings, WorkerMessage};
+use turno_engine::{Again, CallerMessage, Deliver, Effect, Input, NativeEffect, PeerEffect, Settings, WorkerMessage};
 use turno_proto::model::{Code, Limits, Payload, Slots};
 
 use crate::harness::{Harness, ask};
@@ -67,7 +67,7 @@ fn payloads_are_never_looked_into() {
         let out = harness.say(Input::worker(
             worker,
             delivery,
-            WorkerMessage::Fail { permanent: false, payload: payload.clone() },
+            WorkerMessage::Fail { again: Again::AsSet, payload: payload.clone() },
         ));
         let Some(Seen::Turn(again)) = out.first() else { panic!("{out:?}") };
         assert_eq!((&again.payload, again.attempt), (&payload, 2));

@@ -1,6 +1,6 @@
 //! The right to settle belongs to the worker that holds the delivery, once. Everything else is dropped and counted.
 
-use turno_engine::{Input, WorkerMessage};
+use turno_engine::{Again, Input, WorkerMessage};
 use turno_proto::model::view::Counters;
 use turno_proto::model::{Code, ConnId, Delivery};
 
@@ -13,7 +13,7 @@ fn settling(conn: ConnId, delivery: Delivery) -> [Input; 3] {
     [
         Input::worker(conn, delivery, WorkerMessage::Reply { more: false, payload: payload.clone() }),
         Input::worker(conn, delivery, WorkerMessage::Ack),
-        Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload }),
+        Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::AsSet, payload }),
     ]
 }
 

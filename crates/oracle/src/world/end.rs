@@ -3,7 +3,7 @@
 use turno_engine::Input;
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::view::Reason;
-use turno_proto::model::{Code, Slots};
+use turno_proto::model::{Again, Code, Slots};
 
 use super::{World, later};
 use crate::chance::Chance;
@@ -99,7 +99,7 @@ impl World {
 
     fn is_something_ready(&self) -> bool {
         let status = self.engine.status();
-        status.ready > 0 || status.slots_used > 0
+        status.ready > 0 || status.delayed > 0 || status.slots_used > 0
     }
 
     /// Everybody reads, and settles what they have.
@@ -129,7 +129,7 @@ impl World {
         }
         for (seq, held) in self.oracle.held.clone() {
             if seq % 3 > 0 {
-                let report = [DeliveryReport::Reply, DeliveryReport::Fail { permanent: false }][seq as usize % 2];
+                let report = [DeliveryReport::Reply, DeliveryReport::Fail { again: Again::AsSet }][seq as usize % 2];
                 self.say(held.worker, held.delivery, seq, (report, Fence::Own));
             }
         }

@@ -1,9 +1,12 @@
 //! Requests and sends, and the settlement of deliveries.
 
 use turno_engine::{CallerMessage, DiskEffect, Effect, Input, NativeEffect, Outgoing, PeerEffect, WorkerMessage};
-use turno_proto::model::admin::AdminCall;
-use turno_proto::model::limits::{PRIORITY, PRIORITY_MAX, REQUEST_DEADLINE_MS_MAX, SEND_DEADLINE_MS_MAX, SEND_RETRIES};
-use turno_proto::model::{Code, ConnId, DedupId, DedupKey, Delivery, Durability, Payload};
+use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::limits::{
+    DELAY_MS_MAX, PRIORITY, PRIORITY_MAX, REQUEST_DEADLINE_MS_MAX, SEND_DEADLINE_MS_MAX, SEND_RETRIES,
+};
+use turno_proto::model::view::MessageState;
+use turno_proto::model::{Code, ConnId, DedupId, DedupKey, Delivery, Durability, Mono, Payload};
 
 use super::{ADMIN, USUAL_MS, World, admin_answer, queue_name};
 use crate::message::{Kind, Message};
@@ -67,7 +70,9 @@ impl World {
     fn outgoing(&mut self, conn: ConnId, kind: Kind, options: &Options) -> Outgoing {
         self.seqs += 1;
         let (seq, now) = (self.seqs, self.now.max(self.clock));
-        let &Options { handle, cost, priority, retries, within_ms, dedup_id, ends_with_caller, large } = options;
+        let &Options { handle, cost, priority, retries, within_ms, delay_ms, dedup_id, ends_with_caller, large } =
+            options;
+        let delay_ms = if kind == Kind::Send { delay_ms } else { 0 };
         let queue = self.oracle.peers[&conn].handles.get(&handle).copied();
         let dedup_id = dedup_id.filter(|_| kind == Kind::Send).map(|number| DEDUP_IDS[usize::from(number)]);
         let dedup_id = dedup_id.and_then(|bytes| DedupId::new(bytes).ok());
@@ -75,7 +80,8 @@ impl World {
             Kind::Send => within_ms.map(|ms| ms.min(SEND_DEADLINE_MS_MAX)),
             _ => Some(within_ms.unwrap_or(USUAL_MS).min(REQUEST_DEADLINE_MS_MAX)),
         };
-        let bad = cost == Some(0) || priority.is_some_and(|priority| priority > PRIORITY_MAX);
+        let bad =
+            delay_ms > DELAY_MS_MAX || cost == Some(0) || priority.is_some_and(|priority| priority > PRIORITY_MAX);
         let message = Message {
             priority: priority.unwrap_or(PRIORITY),
             cost: cost.unwrap_or(1),
@@ -84,7 +90,9 @@ impl World {
                 Kind::NoReply => 0,
                 Kind::Send => retries.unwrap_or(SEND_RETRIES),
             },
-            deadline: within.map(|ms| now.plus_millis(u64::from(ms))),
+            deadline: within.map(|ms| now.plus_millis(u64::from(ms)).plus_millis(delay_ms)),
+            not_before: if delay_ms > 0 { now.plus_millis(delay_ms) } else { Mono::ZERO },
+            is_delayed: delay_ms > 0,
             wrong: if queue.is_none() { Some(Code::UnknownHandle) } else { bad.then_some(Code::BadOption) },
             dedup: queue.zip(dedup_id.as_ref()).map(|(queue, id)| DedupKey::of(&queue_name(queue), id)),
             ends_with_caller: ends_with_caller && kind == Kind::Request,
@@ -97,6 +105,7 @@ impl World {
             priority,
             cost,
             dedup_id,
+            delay_ms,
             cancel_on_disconnect: ends_with_caller && kind == Kind::Request,
             ..Outgoing::new(seq, handle, payload(seq, large))
         }
@@ -133,6 +142,11 @@ impl World {
         {
             peer.standings.settle(message.queue, delivery);
         }
+        if live && let DeliveryReport::Fail { again } = report {
+            let now = self.now.max(self.clock);
+            self.oracle.wait(now, seq, again);
+        }
+        let message = self.oracle.messages.get_mut(&seq).expect("only known messages are delivered");
         message.settled |= live && matches!(report, DeliveryReport::Reply | DeliveryReport::Ack);
         let effects = self.apply_report(conn, delivery, report, token);
         self.oracle.speaking = None;
@@ -155,7 +169,7 @@ impl World {
                 WorkerMessage::Reply { more: report == DeliveryReport::Piece, payload }
             }
             DeliveryReport::Ack => WorkerMessage::Ack,
-            DeliveryReport::Fail { permanent } => WorkerMessage::Fail { permanent, payload },
+            DeliveryReport::Fail { again } => WorkerMessage::Fail { again, payload },
             DeliveryReport::Progress => WorkerMessage::Progress { payload },
             DeliveryReport::Extend(lease_ms) => WorkerMessage::Extend { lease_ms },
         };
@@ -198,6 +212,20 @@ impl World {
         if admin_answer(effects).expect("an admin is answered").is_err() {
             self.mark_cancelled(seq, before);
         }
+    }
+
+    /// An admin does not want it to wait any longer, or to lie with the dead letters.
+    pub(super) fn retry_message(&mut self, ago: u32) {
+        let message = self.seqs.checked_sub(ago).and_then(|seq| self.oracle.messages.get_mut(&seq));
+        // A duplicate has the id of the message that is there.
+        let message = message.filter(|message| !message.duplicate);
+        let Some((seq, id)) = message.and_then(|message| Some((message.seq, message.id?))) else { return };
+        let (is_dead, now) = (self.state_of(id) == Some(MessageState::Dead), self.now.max(self.clock));
+        let message = self.oracle.messages.get_mut(&seq).expect("found a moment ago");
+        message.not_before = Mono::ZERO;
+        message.deadline = message.deadline.filter(|deadline| !is_dead || *deadline > now);
+        let answer = self.admin(AdminCall::MessageRetry { id: id.to_string() });
+        assert!(matches!(answer, Ok(AdminAnswer::Message { .. }) | Err(_)), "{answer:?}");
     }
 
     pub(super) fn mark_cancelled(&mut self, seq: u32, cancelled: bool) {

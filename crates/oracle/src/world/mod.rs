@@ -56,7 +56,7 @@ impl World {
         let Setup { settings, lags, workers, .. } = setup;
         let mut world = Self {
             engine: Engine::new(settings.clone(), START),
-            oracle: Oracle::new(lags, settings.limits.memory_bytes_max < 1 << 20),
+            oracle: Oracle::new(lags, settings.limits.memory_bytes_max < 1 << 20, settings.retry_delay),
             settings,
             disk: Disk::default(),
             clock: START,
@@ -99,6 +99,7 @@ impl World {
             Op::Broadcast { .. } => self.broadcast(&op),
             Op::Settle { ago, report, forger, fence } => self.settle(ago, report, forger, fence),
             Op::Cancel(ago) => self.cancel(ago),
+            Op::RetryMessage(ago) => self.promptly(|world| world.retry_message(ago)),
             Op::CancelMessage(ago) => self.promptly(|world| world.cancel_message(ago)),
             Op::Worker(place, what) => self.promptly(|world| world.manage(place, what)),
             Op::Purge { queue, most } => self.promptly(|world| world.purge(queue, most)),

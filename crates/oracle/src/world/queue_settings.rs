@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use turno_engine::{DiskEffect, Effect, Input, NativeEffect, PeerEffect};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
+use turno_proto::model::limits::RETRY_DELAY_MS_MAX;
 use turno_proto::model::view::{MessageState, QueueSettings};
-use turno_proto::model::{Code, ConnId, MessageId};
+use turno_proto::model::{Code, ConnId, MessageId, Mono};
 
 use super::World;
 use crate::NAMES;
@@ -64,7 +65,7 @@ impl World {
     }
 
     /// Only a look, so that nothing has to be checked behind it.
-    fn state_of(&mut self, id: MessageId) -> Option<MessageState> {
+    pub(super) fn state_of(&mut self, id: MessageId) -> Option<MessageState> {
         let mut effects = Vec::new();
         let call = AdminCall::MessageExplain { id: id.to_string() };
         self.engine.handle(self.engine_time(self.now), Input::Admin { conn: LOOKER, seq: 0, call }, &mut effects);
@@ -92,7 +93,8 @@ impl World {
     }
 
     pub(super) fn purge(&mut self, queue: usize, most: u32) {
-        let sends = self.sends_in(queue, MessageState::Ready);
+        let mut sends = self.sends_in(queue, MessageState::Ready);
+        sends.extend(self.sends_in(queue, MessageState::Delayed));
         let asked = self.oracle.unanswered().filter(|(_, request)| request.queue == queue);
         let asked = asked.filter(|(seq, _)| !self.oracle.held.contains_key(seq)).count();
         // Those that have lost their caller may still be there, or not.
@@ -120,6 +122,7 @@ impl World {
         for seq in &dead {
             let letter = self.oracle.messages.get_mut(seq).expect("found a moment ago");
             letter.deadline = letter.deadline.filter(|deadline| *deadline > now);
+            letter.not_before = Mono::ZERO;
         }
         let call = AdminCall::DeadRetry { queue: NAMES[queue].to_owned(), ids: Vec::new(), oldest: most };
         self.portion(call, dead.len()..=dead.len(), most);
@@ -163,7 +166,13 @@ impl World {
             }
             Err(Code::NotFound) => assert_eq!((change, before), (None, None)),
             Err(Code::TooManyQueues) => assert!(self.settings.limits.queues_max <= 3, "there are few queues"),
-            Err(Code::BadCall) => assert_eq!(change.and_then(|change| change.weight), Some(0)),
+            Err(Code::BadCall) => {
+                let QueueSettings { retry_delay_seconds: first, retry_delay_max_seconds: most, .. } =
+                    settings.unwrap_or_default();
+                let too_long = most.is_some_and(|most| most.as_millis() > RETRY_DELAY_MS_MAX);
+                let bad = too_long || first.zip(most).is_some_and(|(first, most)| first > most);
+                assert!(bad || change.and_then(|change| change.weight) == Some(0), "{change:?} is fine");
+            }
             other => panic!("{other:?} is not a queue"),
         }
     }

@@ -4,6 +4,7 @@
 //! a configuration may change. `load` has those that keep strangers from holding up or filling the broker,
 //! `losses` those about workers that are lost, `outbox` those of the output that a worker holds, `zmtp` those of ZeroMQ peers.
 
+mod delays;
 mod load;
 mod losses;
 mod outbox;
@@ -11,6 +12,7 @@ mod zmtp;
 
 use std::num::NonZeroUsize;
 
+pub use self::delays::*;
 pub use self::load::*;
 pub use self::losses::*;
 pub use self::outbox::*;

@@ -35,6 +35,21 @@ impl Cost {
     }
 }
 
+/// When a send that its worker failed is tried again. A request is tried again at once, whatever the worker says, unless that is
+/// [`Never`](Self::Never).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Again {
+    /// After the wait that its queue sets for this attempt.
+    #[default]
+    AsSet,
+    /// After so many milliseconds.
+    After(u32),
+    /// The attempt does not count: the worker gave the message back. After so many milliseconds, or the first wait of its queue.
+    Uncounted(Option<u32>),
+    /// No other attempt will do better.
+    Never,
+}
+
 /// REQUEST and SEND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing<P = Payload, D = DedupId> {
@@ -52,6 +67,8 @@ pub struct Outgoing<P = Payload, D = DedupId> {
     pub cost: Option<u16>,
     /// SEND only: what tells it from every other message of its queue, should it come again; 1 to 64 bytes.
     pub dedup_id: Option<D>,
+    /// SEND only: milliseconds that it waits before it is delivered; its deadline counts from then on. 0: none.
+    pub delay_ms: u64,
     /// REQUEST only: no reply wanted; done when written to a worker.
     pub no_reply: bool,
     /// REQUEST only: fail at once with `no_responder` if nobody consumes the queue.
@@ -73,6 +90,7 @@ impl<P, D> Outgoing<P, D> {
             priority: None,
             cost: None,
             dedup_id: None,
+            delay_ms: 0,
             no_reply: false,
             fail_fast: false,
             cancel_on_disconnect: false,
@@ -84,7 +102,17 @@ impl<P, D> Outgoing<P, D> {
     #[inline]
     pub fn with<Q, E>(self, dedup_id: Option<E>, payload: Q) -> Outgoing<Q, E> {
         let Self {
-            seq, handle, deadline_ms, retries, priority, cost, no_reply, fail_fast, cancel_on_disconnect, ..
+            seq,
+            handle,
+            deadline_ms,
+            retries,
+            priority,
+            cost,
+            delay_ms,
+            no_reply,
+            fail_fast,
+            cancel_on_disconnect,
+            ..
         } = self;
         Outgoing {
             seq,
@@ -94,6 +122,7 @@ impl<P, D> Outgoing<P, D> {
             priority,
             cost,
             dedup_id,
+            delay_ms,
             no_reply,
             fail_fast,
             cancel_on_disconnect,

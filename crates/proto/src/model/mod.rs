@@ -36,7 +36,7 @@ pub use code::{Code, CodeText};
 pub use dedup::{DedupId, DedupIdError, DedupKey};
 pub use id::{ConnId, Delivery, Durability, IdError, MessageId, Slots};
 pub use limits::Limits;
-pub use message::{Broadcast, Cost, Outgoing};
+pub use message::{Again, Broadcast, Cost, Outgoing};
 pub use moment::{Moment, MomentError, Seconds};
 pub use mono::Mono;
 pub use name::{NameError, QueueName};

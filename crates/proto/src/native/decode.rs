@@ -6,7 +6,7 @@ use super::fields::Reader;
 use super::frame::{Answer, Deliver, Frame, Raw, RawBroadcast, RawEvent, RawOutgoing};
 use super::{Direction, Header, Kind, flags};
 use super::{link, ring};
-use crate::model::{Code, Cost, DedupId, Delivery, Durability, Filter, MessageId, limits};
+use crate::model::{Again, Code, Cost, DedupId, Delivery, Durability, Filter, MessageId, limits};
 use crate::msgpack_check::check_map;
 
 /// The error in a frame.
@@ -83,7 +83,7 @@ pub fn decode<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
         Kind::Deliver => Ok(Frame::Deliver(deliver(header, rest).map_err(fault)?)),
         Kind::Reply => Ok(Frame::Reply { seq, word, more: flags & flags::MORE != 0, raw: raw()? }),
         Kind::Ack => nothing().map(|()| Frame::Ack { delivery }),
-        Kind::Fail => Ok(Frame::Fail { delivery, permanent: flags & flags::PERMANENT != 0, raw: raw()? }),
+        Kind::Fail => fail(header, rest).map_err(fault),
         Kind::Progress => Ok(Frame::Progress { seq, word, raw: raw()? }),
         Kind::Extend => Ok(Frame::Extend { delivery, lease_ms: lease(rest).map_err(fault)? }),
         Kind::Cancel => Ok(Frame::Cancel { seq, word, reason: cancel_reason(rest).map_err(fault)? }),
@@ -149,6 +149,24 @@ fn fenced<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Fault> {
     decode(&plain, reader.rest()).map(|frame| Frame::fenced(token, frame))
 }
 
+/// FAIL: when the message is tried again, and what the worker says of the failure.
+#[inline(never)]
+fn fail<'a>(header: &Header, rest: &'a [u8]) -> Result<Frame<'a>, Code> {
+    let Header { flags, seq, word, .. } = *header;
+    let mut reader = Reader::new(rest);
+    let after_ms = if flags & flags::AFTER != 0 { Some(reader.u32()?) } else { None };
+    let raw = raw(flags, reader)?;
+    let again = match (flags & (flags::PERMANENT | flags::UNCOUNTED), after_ms) {
+        (0, None) => Again::AsSet,
+        (0, Some(ms)) => Again::After(ms),
+        (flags::UNCOUNTED, after_ms) => Again::Uncounted(after_ms),
+        (flags::PERMANENT, None) => Again::Never,
+        // Never again, and at some time: the two do not go together.
+        _ => return Err(Code::BadOption),
+    };
+    Ok(Frame::Fail { delivery: Delivery { index: word, stamp: seq }, again, raw })
+}
+
 fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<RawOutgoing<'a>, Code> {
     let flags = header.flags;
     let mut reader = Reader::new(rest);
@@ -156,8 +174,10 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<RawOutgoing<'a>, Code
     let retries = if flags & flags::RETRIES != 0 { Some(reader.u8()?) } else { None };
     let priority = if flags & flags::PRIORITY != 0 { Some(reader.u8()?) } else { None };
     let cost = if flags & flags::COST != 0 { Some(reader.u16()?) } else { None };
-    // One bit, two meanings: a request has no dedup id, and a send outlives its sender's connection.
+    // Bits with two meanings: a request has no dedup id and no delay, and a send outlives its sender's connection and never fails fast.
     let request = header.kind == Kind::Request.number();
+    let send = header.kind == Kind::Send.number();
+    let delay_ms = if send && flags & flags::DELAY != 0 { reader.u64()? } else { 0 };
     let dedup_id = if !request && flags & flags::DEDUP != 0 { Some(dedup_id(&mut reader)?) } else { None };
     let payload = raw(flags, reader)?;
     // Told last: a frame whose fields run past its end is no frame, whatever they say.
@@ -172,8 +192,9 @@ fn outgoing<'a>(header: &Header, rest: &'a [u8]) -> Result<RawOutgoing<'a>, Code
         priority,
         cost,
         dedup_id,
+        delay_ms,
         no_reply: flags & flags::NO_REPLY != 0,
-        fail_fast: flags & flags::FAIL_FAST != 0,
+        fail_fast: request && flags & flags::FAIL_FAST != 0,
         cancel_on_disconnect: request && flags & flags::CANCEL_ON_DISCONNECT != 0,
         payload,
     })

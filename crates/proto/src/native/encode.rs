@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::admin::{AdminAnswer, AdminCall};
 use super::frame::{Answer, Deliver, Frame, Raw, RawBroadcast, RawEvent, RawOutgoing};
 use super::{HEADER_LEN, Header, Kind, flags, link, ring};
-use crate::model::{BroadcastEnd, Delivery, Filter};
+use crate::model::{Again, BroadcastEnd, Delivery, Filter};
 
 /// Appends a frame. Kinds that are sent often name their own, instead of looking it up.
 #[expect(clippy::too_many_lines, reason = "a line or two for each type of frame")]
@@ -42,10 +42,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
             encode_payload_frame(out, Kind::Reply, flags, *seq, *word, *raw);
         }
         Frame::Ack { delivery: Delivery { index, stamp } } => plain(out, Kind::Ack, 0, *stamp, *index, &[]),
-        Frame::Fail { delivery, permanent, raw } => {
-            let flags = if *permanent { flags::PERMANENT } else { 0 };
-            encode_payload_frame(out, kind(), flags, delivery.stamp, delivery.index, *raw);
-        }
+        Frame::Fail { delivery, again, raw } => encode_fail(*delivery, *again, *raw, out),
         Frame::Progress { seq, word, raw } => encode_payload_frame(out, kind(), 0, *seq, *word, *raw),
         Frame::Extend { delivery, lease_ms } => {
             plain(out, kind(), 0, delivery.stamp, delivery.index, &lease_ms.to_le_bytes());
@@ -143,6 +140,25 @@ pub fn encode_deliver(deliver: &Deliver<'_>, out: &mut Vec<u8>) {
     finish(out, start, Kind::Deliver, flags, deliver.delivery.stamp, deliver.delivery.index);
 }
 
+/// Appends FAIL.
+#[inline(never)]
+fn encode_fail(delivery: Delivery, again: Again, raw: Raw<'_>, out: &mut Vec<u8>) {
+    let (flags, after_ms) = match again {
+        Again::AsSet => (0, None),
+        Again::After(ms) => (flags::AFTER, Some(ms)),
+        Again::Uncounted(None) => (flags::UNCOUNTED, None),
+        Again::Uncounted(Some(ms)) => (flags::UNCOUNTED | flags::AFTER, Some(ms)),
+        Again::Never => (flags::PERMANENT, None),
+    };
+    let flags = if raw.headers { flags | flags::HEADERS } else { flags };
+    let start = begin(out);
+    if let Some(after_ms) = after_ms {
+        out.extend_from_slice(&after_ms.to_le_bytes());
+    }
+    out.extend_from_slice(raw.bytes);
+    finish(out, start, Kind::Fail, flags, delivery.stamp, delivery.index);
+}
+
 /// Appends a frame whose rest is a payload and nothing else.
 pub fn encode_payload_frame(out: &mut Vec<u8>, kind: Kind, flags: u8, seq: u32, word: u32, raw: Raw<'_>) {
     let flags = if raw.headers { flags | flags::HEADERS } else { flags };
@@ -154,10 +170,10 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &RawOutgoing<'_>) {
     if message.no_reply {
         flags |= flags::NO_REPLY;
     }
-    if message.fail_fast {
+    // These bits mean other things in SEND.
+    if message.fail_fast && kind == Kind::Request {
         flags |= flags::FAIL_FAST;
     }
-    // The bit means another thing in SEND.
     if message.cancel_on_disconnect && kind == Kind::Request {
         flags |= flags::CANCEL_ON_DISCONNECT;
     }
@@ -177,6 +193,10 @@ fn encode_outgoing(out: &mut Vec<u8>, kind: Kind, message: &RawOutgoing<'_>) {
     if let Some(cost) = message.cost {
         flags |= flags::COST;
         out.extend_from_slice(&cost.to_le_bytes());
+    }
+    if message.delay_ms > 0 && kind == Kind::Send {
+        flags |= flags::DELAY;
+        out.extend_from_slice(&message.delay_ms.to_le_bytes());
     }
     if let Some(dedup_id) = message.dedup_id.filter(|_| kind == Kind::Send) {
         flags |= flags::DEDUP;

@@ -3,7 +3,7 @@
 
 use super::frame::Raw;
 use super::{Frame, Kind};
-use crate::model::Delivery;
+use crate::model::{Again, Delivery};
 
 /// OK, or a worker's frame about a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum FencedFrame<'a> {
     Ok { seq: u32 },
     Reply { seq: u32, word: u32, more: bool, raw: Raw<'a> },
     Ack { delivery: Delivery },
-    Fail { delivery: Delivery, permanent: bool, raw: Raw<'a> },
+    Fail { delivery: Delivery, again: Again, raw: Raw<'a> },
     Progress { seq: u32, word: u32, raw: Raw<'a> },
     Extend { delivery: Delivery, lease_ms: u32 },
 }
@@ -38,7 +38,7 @@ impl<'a> From<FencedFrame<'a>> for Frame<'a> {
             FencedFrame::Ok { seq } => Self::Ok { seq },
             FencedFrame::Reply { seq, word, more, raw } => Self::Reply { seq, word, more, raw },
             FencedFrame::Ack { delivery } => Self::Ack { delivery },
-            FencedFrame::Fail { delivery, permanent, raw } => Self::Fail { delivery, permanent, raw },
+            FencedFrame::Fail { delivery, again, raw } => Self::Fail { delivery, again, raw },
             FencedFrame::Progress { seq, word, raw } => Self::Progress { seq, word, raw },
             FencedFrame::Extend { delivery, lease_ms } => Self::Extend { delivery, lease_ms },
         }
@@ -52,7 +52,7 @@ impl<'a> Frame<'a> {
             Self::Ok { seq } => FencedFrame::Ok { seq },
             Self::Reply { seq, word, more, raw } => FencedFrame::Reply { seq, word, more, raw },
             Self::Ack { delivery } => FencedFrame::Ack { delivery },
-            Self::Fail { delivery, permanent, raw } => FencedFrame::Fail { delivery, permanent, raw },
+            Self::Fail { delivery, again, raw } => FencedFrame::Fail { delivery, again, raw },
             Self::Progress { seq, word, raw } => FencedFrame::Progress { seq, word, raw },
             Self::Extend { delivery, lease_ms } => FencedFrame::Extend { delivery, lease_ms },
             other => return other,

@@ -18,6 +18,8 @@ pub const FAIL_FAST: u8 = 0x40;
 pub const SKIP_SELF: u8 = 0x40;
 /// REQUEST: a worker that has it is told to stop when its caller's connection ends.
 pub const CANCEL_ON_DISCONNECT: u8 = 0x80;
+/// SEND: the delay (u64 ms) is the field after the cost.
+pub const DELAY: u8 = 0x40;
 /// SEND: the dedup id (u8 length, then its bytes) is the next field.
 pub const DEDUP: u8 = 0x80;
 
@@ -50,5 +52,9 @@ pub const DUPLICATE: u8 = 0x01;
 pub const FAILED: u8 = 0x02;
 /// FAIL: no other attempt will do better.
 pub const PERMANENT: u8 = 0x01;
+/// FAIL: the time until the next attempt (u32 ms) is the next field.
+pub const AFTER: u8 = 0x02;
+/// FAIL: the attempt does not count.
+pub const UNCOUNTED: u8 = 0x04;
 /// ERROR: the connection ends after this frame.
 pub const FATAL: u8 = 0x01;

@@ -10,7 +10,7 @@ use super::{Closing, Config, Connect, FencedFrame, Kind, Register};
 use crate::model;
 use crate::model::link::{Forward, LinkMessage};
 use crate::model::ring::{Publication, RingMessage};
-use crate::model::{BroadcastEnd, Code, Cost, Delivery, Durability, Filter, MessageId, Payload};
+use crate::model::{Again, BroadcastEnd, Code, Cost, Delivery, Durability, Filter, MessageId, Payload};
 
 /// Header block, if any, and body, as they stand in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,10 +167,9 @@ pub enum Frame<'a> {
     Ack {
         delivery: Delivery,
     },
-    /// `permanent`: no other attempt will do better.
     Fail {
         delivery: Delivery,
-        permanent: bool,
+        again: Again,
         raw: Raw<'a>,
     },
     /// From a worker `seq` and `word` name the delivery; to a client `seq` names its request.

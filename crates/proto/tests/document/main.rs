@@ -93,6 +93,7 @@ fn every_flag_is_in_its_table() {
         (flags::FAIL_FAST, "FAIL_FAST | REQUEST"),
         (flags::SKIP_SELF, "SKIP_SELF | BROADCAST"),
         (flags::CANCEL_ON_DISCONNECT, "CANCEL_ON_DISCONNECT | REQUEST"),
+        (flags::DELAY, "DELAY | SEND"),
         (flags::DEDUP, "DEDUP | SEND"),
         (flags::WANTS_REPLY, "WANTS_REPLY | DELIVER"),
         (flags::MORE, "MORE | REPLY, ANSWER"),
@@ -104,6 +105,8 @@ fn every_flag_is_in_its_table() {
         (flags::TOKEN, "TOKEN | OK, DELIVER, REPLY, ACK, FAIL, PROGRESS, EXTEND"),
         (flags::DUPLICATE, "DUPLICATE | STORED"),
         (flags::PERMANENT, "PERMANENT | FAIL"),
+        (flags::AFTER, "AFTER | FAIL"),
+        (flags::UNCOUNTED, "UNCOUNTED | FAIL"),
         (flags::FATAL, "FATAL | ERROR"),
     ];
     let links = [

@@ -7,19 +7,18 @@ mod reason;
 mod ring;
 mod ring_admin;
 mod topic;
+mod worker;
 
 use proptest::prelude::*;
 use turno_proto::headers;
-use turno_proto::model::job::JobId;
 use turno_proto::model::ring::RingMessage;
 use turno_proto::model::view::{
-    BrokerView, ConsumerView, Counters, DeadView, DiskView, ExclusiveView, HoldingView, JobsView, MemoryView,
-    MessageKind, MessageState, MessageView, QueueSettings, QueueView, Standing, StandingState, StandingView,
-    WorkerKind, WorkerState, WorkerTaskView, WorkerView,
+    BrokerView, Counters, DeadView, DiskView, ExclusiveView, JobsView, MemoryView, MessageKind, MessageState,
+    MessageView, QueueSettings, QueueView,
 };
 use turno_proto::model::{
-    BroadcastConsumer, BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Moment, Payload, Seconds,
-    Slots, TaskId, Token, WorkerId,
+    Again, BroadcastConsumer, BroadcastEnd, Code, Cost, DedupId, Delivery, Durability, MessageId, Moment, Payload,
+    Seconds, Slots, Token, WorkerId,
 };
 use turno_proto::native::admin::{AdminAnswer, AdminCall};
 use turno_proto::native::{
@@ -95,7 +94,7 @@ impl Seed {
             Kind::Deliver => Frame::Deliver(self.deliver()),
             Kind::Reply => Frame::Reply { seq, word, more: first, raw },
             Kind::Ack => Frame::Ack { delivery: self.delivery() },
-            Kind::Fail => Frame::Fail { delivery: self.delivery(), permanent: first, raw },
+            Kind::Fail => Frame::Fail { delivery: self.delivery(), again: self.again(), raw },
             Kind::Progress => Frame::Progress { seq, word, raw },
             Kind::Extend => Frame::Extend { delivery: self.delivery(), lease_ms: self.number },
             Kind::Cancel => Frame::Cancel { seq, word, reason: first.then_some(code) },
@@ -200,8 +199,9 @@ impl Seed {
             priority: priority.then_some(self.choice),
             cost: cost.then_some(self.small),
             dedup_id: Some(self.bytes.as_slice()).filter(|id| self.kind == Kind::Send && DedupId::check(id).is_ok()),
+            delay_ms: if self.kind == Kind::Send { self.long } else { 0 },
             no_reply,
-            fail_fast,
+            fail_fast: fail_fast && self.kind == Kind::Request,
             cancel_on_disconnect: no_reply != fail_fast && self.kind == Kind::Request,
             payload: Raw::from(&self.payload),
         }
@@ -259,7 +259,7 @@ impl Seed {
         let [some, now, ..] = self.bits;
         let limit = self.number;
         let worker = self.text();
-        match self.choice % 47 {
+        match self.choice % 48 {
             0 => AdminCall::Status,
             1 => AdminCall::QueueLs { after: some.then(|| self.text()), limit },
             2 => AdminCall::QueueShow { queue: self.text() },
@@ -279,6 +279,7 @@ impl Seed {
             16 => AdminCall::DeadRetry { queue: self.text(), ids: self.texts(), oldest: limit },
             17 => AdminCall::Drain,
             18 => AdminCall::Resume,
+            47 => AdminCall::MessageRetry { id: self.text() },
             19 => AdminCall::DeadPurge { queue: self.text(), ids: self.texts(), oldest: limit },
             other @ 20..31 => self.job_call(other - 20),
             other @ 31..39 => self.archive_call(other - 31),
@@ -328,6 +329,8 @@ impl Seed {
             durable: self.bits[1].then_some(self.bits[2]),
             drop_after: self.bits[2].then_some(self.small),
             weight: self.bits[3].then_some(self.choice),
+            retry_delay_seconds: self.bits[4].then(|| self.seconds()),
+            retry_delay_max_seconds: self.bits[5].then(|| self.seconds()),
         })
     }
 
@@ -341,6 +344,16 @@ impl Seed {
 
     fn counters(&self) -> Counters {
         Counters { requests: self.long, unclaimed: self.number.into(), late: 1, ..Counters::default() }
+    }
+
+    fn again(&self) -> Again {
+        match self.choice % 5 {
+            0 => Again::AsSet,
+            1 => Again::After(self.number),
+            2 => Again::Uncounted(None),
+            3 => Again::Uncounted(Some(self.word)),
+            _ => Again::Never,
+        }
     }
 
     fn broker(&self) -> BrokerView {
@@ -358,6 +371,7 @@ impl Seed {
             slots_used: self.small.into(),
             queues: self.seq.into(),
             ready: 0,
+            delayed: self.long,
             in_flight: 1,
             dead: 127,
             jobs: JobsView {
@@ -383,6 +397,8 @@ impl Seed {
         QueueView {
             name: self.text(),
             ready: self.long,
+            delayed: self.small.into(),
+            delayed_until: self.bits[4].then(|| self.moment()),
             in_flight: self.number.into(),
             dead: self.word.into(),
             dead_bytes: self.long,
@@ -393,6 +409,8 @@ impl Seed {
             durable: self.bits[2],
             drop_after: self.small,
             weight: self.choice,
+            retry_delay_seconds: self.seconds(),
+            retry_delay_max_seconds: self.seconds(),
             settings: self.settings(),
             exclusive: self.bits[3]
                 .then_some(ExclusiveView { token: Token(self.long), worker: Some(WorkerId(self.word.into())) }),
@@ -402,81 +420,9 @@ impl Seed {
         }
     }
 
-    fn consumer(&self) -> ConsumerView {
-        ConsumerView {
-            worker: WorkerId(self.long),
-            name: self.text(),
-            slots: self.slots(),
-            used: self.word,
-            free: self.slots(),
-            turn: self.bits[0].then_some(self.small.into()),
-            in_flight: self.seq.into(),
-            standing: self.standing(),
-            token: self.bits[3].then_some(Token(self.long)),
-            waits: self.bits[2].then_some(self.small.into()),
-        }
-    }
-
-    fn standing(&self) -> Standing {
-        let states = [
-            StandingState::Consuming,
-            StandingState::Suspect,
-            StandingState::Dropped,
-            StandingState::Probing,
-            StandingState::Standby,
-        ];
-        Standing {
-            state: states[usize::from(self.small) % states.len()],
-            expired: self.number,
-            dropped_at: self.bits[2].then(|| self.moment()),
-            reason: self.bits[1].then(|| self.text()),
-        }
-    }
-
-    fn worker(&self) -> WorkerView {
-        let states = [WorkerState::Greeting, WorkerState::Ready, WorkerState::Draining];
-        let kinds = [WorkerKind::Queue, WorkerKind::Job, WorkerKind::Both];
-        WorkerView {
-            id: WorkerId(self.long),
-            kind: kinds[usize::from(self.choice) % kinds.len()],
-            name: self.text(),
-            address: self.text(),
-            state: states[usize::from(self.small) % states.len()],
-            slots: self.slots(),
-            slots_max: self.bits[1].then_some(self.word),
-            used: self.word,
-            free: self.slots(),
-            queues: vec![self.text(); usize::from(self.choice % 4)],
-            exclusive: vec![HoldingView { queue: self.text(), token: Token(self.long) }; usize::from(self.choice % 2)],
-            waits_for: self.texts(),
-            labels: self.texts().into_iter().map(|text| (text.clone(), text)).collect(),
-            registered_at: self.moment(),
-            last_used_at: self.bits[2].then(|| self.moment()),
-            deliveries: 1,
-            settled: 2,
-            failed: 3,
-            dropped: self.long,
-            unread_bytes: self.long,
-            standings: self.bits[3].then(|| vec![StandingView { queue: self.text(), standing: self.standing() }]),
-            holds: self.bits[4].then(|| vec![self.message(); usize::from(self.choice % 3)]),
-            tasks_running: self.long,
-            tasks: self.bits[5].then(|| vec![self.worker_task(); usize::from(self.choice % 3)]),
-        }
-    }
-
-    fn worker_task(&self) -> WorkerTaskView {
-        WorkerTaskView {
-            id: TaskId { job: JobId(self.long), task: self.word },
-            name: self.text(),
-            attempt: self.number,
-            slots: self.small,
-            started_at: self.bits[0].then(|| self.moment()),
-        }
-    }
-
     fn message(&self) -> MessageView {
-        use MessageState::{Answered, Dead, InFlight, Ready, Stopping};
-        let states = [Ready, InFlight, Stopping, Answered, Dead];
+        use MessageState::{Answered, Dead, Delayed, InFlight, Ready, Stopping};
+        let states = [Ready, Delayed, InFlight, Stopping, Answered, Dead];
         MessageView {
             id: self.id().to_string(),
             queue: self.text(),
@@ -490,6 +436,7 @@ impl Seed {
             received_at: self.moment(),
             age_seconds: self.seconds(),
             deadline_at: self.bits[4].then(|| self.moment()),
+            delayed_until: self.bits[3].then(|| self.moment()),
             worker: self.bits[5].then_some(WorkerId(self.long)),
             came_by: vec![self.text(); usize::from(self.choice % 9)],
         }

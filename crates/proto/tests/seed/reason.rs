@@ -9,7 +9,7 @@ impl Seed {
     pub(super) fn explanation(&self) -> Explanation {
         let (worker, workers, ahead) = (WorkerId(self.long), self.number.into(), self.word.into());
         let (probing, dropped) = (self.small.into(), self.choice.into());
-        let reason = match self.small % 24 {
+        let reason = match self.small % 25 {
             0 => Reason::NoWorker,
             1 => Reason::WorkersGreeting { workers },
             2 => Reason::WorkersDraining { workers },
@@ -41,6 +41,7 @@ impl Seed {
             20 => Reason::TooLong { bytes: self.long, largest: workers },
             21 => Reason::WaitsForMemory { ahead },
             22 => Reason::Answered { worker },
+            23 => Reason::Delayed { until: self.moment(), left_seconds: self.seconds(), failed: workers },
             _ => Reason::Draining,
         };
         Explanation { message: self.message(), because: Because(reason) }

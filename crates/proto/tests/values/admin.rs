@@ -17,8 +17,20 @@ const TOKEN: Token = Token(1_790_000_000_000 << 20 | 3);
 const NOON: u64 = 1_794_744_000_000;
 const SECOND_ID: &str = "ffeeddccbbaa00000000002a00000007";
 
-const VOLATILE: QueueSettings = QueueSettings { durable: Some(false), drop_after: None, weight: None };
-const PATIENT: QueueSettings = QueueSettings { durable: None, drop_after: Some(300), weight: Some(100) };
+const VOLATILE: QueueSettings = QueueSettings {
+    durable: Some(false),
+    drop_after: None,
+    weight: None,
+    retry_delay_seconds: None,
+    retry_delay_max_seconds: None,
+};
+const PATIENT: QueueSettings = QueueSettings {
+    durable: None,
+    drop_after: Some(300),
+    weight: Some(100),
+    retry_delay_seconds: Some(Seconds::from_millis(250)),
+    retry_delay_max_seconds: Some(Seconds::from_millis(3_600_000)),
+};
 
 pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
     let queue = || "emails".to_owned();
@@ -54,6 +66,7 @@ pub(super) fn calls() -> Vec<(&'static str, Frame<'static>)> {
         ("call_worker_stop_now", AdminCall::WorkerStop { worker: worker(), now: true }),
         ("call_message_explain", AdminCall::MessageExplain { id: id() }),
         ("call_message_cancel", AdminCall::MessageCancel { id: id() }),
+        ("call_message_retry", AdminCall::MessageRetry { id: id() }),
     ];
     table.into_iter().map(|(name, call)| (name, Frame::AdminCall { seq: 11, call })).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use turno_proto::headers::{self, Headers};
 use turno_proto::model::{
-    BroadcastConsumer, BroadcastEnd, Code, Cost, Delivery, Durability, MessageId, Payload, WorkerId,
+    Again, BroadcastConsumer, BroadcastEnd, Code, Cost, Delivery, Durability, MessageId, Payload, WorkerId,
 };
 use turno_proto::native::{Answer, Deliver, Frame, Raw, RawBroadcast, RawOutgoing};
 
@@ -101,12 +101,18 @@ fn sends() -> Vec<(&'static str, Frame<'static>)> {
         ("send_empty_body", Frame::Send(RawOutgoing { payload: body(b""), ..plain })),
         ("send_options", Frame::Send(options)),
         ("send_headers", Frame::Send(RawOutgoing { payload: with_headers(&TRACE_BINARY), ..plain })),
+        ("send_delay", Frame::Send(RawOutgoing { delay_ms: 31_622_400_000, ..plain })),
         ("send_dedup", Frame::Send(RawOutgoing { dedup_id: Some(b"order-4711"), ..plain })),
         ("send_dedup_shortest", Frame::Send(RawOutgoing { dedup_id: Some(b"\xFF"), payload: body(b""), ..plain })),
         ("send_dedup_longest", Frame::Send(RawOutgoing { dedup_id: Some(&[b'x'; 64]), ..plain })),
         (
             "send_dedup_options",
-            Frame::Send(RawOutgoing { dedup_id: Some(b"7"), payload: with_headers(&KEY_EMPTY), ..options }),
+            Frame::Send(RawOutgoing {
+                dedup_id: Some(b"7"),
+                delay_ms: 1,
+                payload: with_headers(&KEY_EMPTY),
+                ..options
+            }),
         ),
     ]
 }
@@ -205,7 +211,7 @@ fn exclusive() -> Vec<(&'static str, Frame<'static>)> {
         ("ack_token", fenced(Frame::Ack { delivery: delivery(1, 0) })),
         (
             "fail_token",
-            fenced(Frame::Fail { delivery: delivery(1, 0), permanent: true, raw: body(b"no such account") }),
+            fenced(Frame::Fail { delivery: delivery(1, 0), again: Again::Never, raw: body(b"no such account") }),
         ),
         ("progress_token", fenced(Frame::Progress { seq: 1, word: 0, raw: body(b"40 %") })),
         ("extend_token", fenced(ms)),
@@ -214,7 +220,7 @@ fn exclusive() -> Vec<(&'static str, Frame<'static>)> {
 
 fn settles() -> Vec<(&'static str, Frame<'static>)> {
     let reply = |seq, word, more, raw| Frame::Reply { seq, word, more, raw };
-    let fail = |permanent, raw| Frame::Fail { delivery: delivery(1, 0), permanent, raw };
+    let fail = |again, raw| Frame::Fail { delivery: delivery(1, 0), again, raw };
     let progress = |raw| Frame::Progress { seq: 1, word: 0, raw };
     vec![
         ("example_reply_from_worker", reply(1, 0, false, body(b"HELLO"))),
@@ -225,10 +231,13 @@ fn settles() -> Vec<(&'static str, Frame<'static>)> {
         ("reply_more_headers_empty_body", reply(1, 0, true, with_headers(&KEY_EMPTY))),
         ("reply_empty_body", reply(1, 0, false, body(b""))),
         ("ack", Frame::Ack { delivery: delivery(0x0102_0304, 0x0A0B_0C0D) }),
-        ("fail", fail(false, body(b"disk full"))),
-        ("fail_permanent", fail(true, body(b"no such account"))),
-        ("fail_headers", fail(false, with_headers(&JSON_OBJECT))),
-        ("fail_empty_body", fail(false, body(b""))),
+        ("fail", fail(Again::AsSet, body(b"disk full"))),
+        ("fail_permanent", fail(Again::Never, body(b"no such account"))),
+        ("fail_after", fail(Again::After(30_000), body(b"rate limit"))),
+        ("fail_uncounted", fail(Again::Uncounted(None), body(b"not ready"))),
+        ("fail_uncounted_after_headers", fail(Again::Uncounted(Some(5_000)), with_headers(&JSON_OBJECT))),
+        ("fail_headers", fail(Again::AsSet, with_headers(&JSON_OBJECT))),
+        ("fail_empty_body", fail(Again::AsSet, body(b""))),
         ("progress", progress(body(b"40 %"))),
         ("progress_headers", progress(with_headers(&UNIT_PERCENT))),
         ("extend", Frame::Extend { delivery: delivery(1, 0), lease_ms: 60_000 }),

@@ -1,6 +1,7 @@
 //! `turno message`: one message, why it is where it is, and its end.
 
 mod cancel;
+mod retry;
 mod trace;
 
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::help;
 use super::table;
 use super::words::one_line;
 
-/// Explain, trace and cancel messages
+/// Explain, trace, retry and cancel messages
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
     #[command(subcommand)]
@@ -28,6 +29,7 @@ pub(crate) struct MessageArgs {
 enum MessageCommand {
     Explain(MessageExplainArgs),
     Trace(trace::TraceArgs),
+    Retry(retry::MessageRetryArgs),
     Cancel(cancel::MessageCancelArgs),
 }
 
@@ -46,6 +48,7 @@ pub(crate) fn run(args: &MessageArgs, invocation: &Invocation) -> Result<u8, Fai
     match &args.command {
         MessageCommand::Explain(args) => connect::block_on(explain(&args.id, invocation)),
         MessageCommand::Trace(args) => connect::block_on(trace::run(args, invocation)),
+        MessageCommand::Retry(args) => connect::block_on(retry::run(args, invocation)),
         MessageCommand::Cancel(args) => connect::block_on(cancel::run(args, invocation)),
     }
 }
@@ -100,6 +103,9 @@ pub(crate) fn facts(message: &MessageView, invocation: &Invocation) -> Vec<(&'st
         ("received", moment(message.received_at)),
         ("deadline", message.deadline_at.map_or_else(|| "none".to_owned(), moment)),
     ];
+    if let Some(until) = message.delayed_until {
+        facts.push(("delayed until", moment(until)));
+    }
     if !message.came_by.is_empty() {
         let names: Vec<String> = message.came_by.iter().map(|name| one_line(name)).collect();
         facts.push(("came by", names.join(", ")));

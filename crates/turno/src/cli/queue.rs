@@ -1,12 +1,13 @@
 //! `turno queue`: what waits, and for whom; dead letters; settings of a queue.
 
 mod dead;
+mod pairs;
 mod settings;
 
 use clap::{Args, Subcommand};
 use turno_client::{AdminAnswer, AdminCall, Client};
 use turno_proto::model::view::{MessageView, QueueView};
-use turno_proto::model::{Code, limits};
+use turno_proto::model::{Code, Seconds, limits, units};
 
 use super::Invocation;
 use super::compose::{check_queue, parse_count};
@@ -164,6 +165,7 @@ fn text(row: &QueueView, invocation: &Invocation) -> Page {
     let mut facts = vec![
         ("queue", row.name.clone()),
         ("ready", row.ready.to_string()),
+        ("delayed", told_delayed(row, invocation)),
         ("in flight", row.in_flight.to_string()),
         ("dead", row.dead.to_string()),
         ("oldest", oldest),
@@ -172,6 +174,7 @@ fn text(row: &QueueView, invocation: &Invocation) -> Page {
         ("durable", told_durable(row)),
         ("drops", told_drops(row.drop_after)),
         ("weight", row.weight.to_string()),
+        ("retries", told_retries(row)),
         ("so far", counted(&row.counters)),
     ];
     if let Some(exclusive) = &row.exclusive {
@@ -203,6 +206,25 @@ fn told_drops(drop_after: u16) -> String {
         1 => "a worker after 1 expired delivery".to_owned(),
         count => format!("a worker after {count} expired deliveries in a row"),
     }
+}
+
+/// How many messages wait for a time, and until when the first of them does.
+fn told_delayed(row: &QueueView, invocation: &Invocation) -> String {
+    match row.delayed_until {
+        Some(until) => format!("{}, the next until {}", row.delayed, invocation.output.clock().phrase(until)),
+        None => row.delayed.to_string(),
+    }
+}
+
+/// Attempts of sends that name no number, and the waits between them.
+fn told_retries(row: &QueueView) -> String {
+    let attempts = u16::from(limits::SEND_RETRIES) + 1;
+    let (first, most) = (row.retry_delay_seconds, row.retry_delay_max_seconds);
+    if first == Seconds::default() {
+        return format!("{attempts} attempts of a send, at once");
+    }
+    let [first, most] = [first, most].map(|wait| units::format_duration(wait.duration()));
+    format!("{attempts} attempts of a send, the second after {first}, then twice as long each, at most {most}")
 }
 
 /// A few messages below a heading; nothing if there are none.

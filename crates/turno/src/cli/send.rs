@@ -1,11 +1,11 @@
 //! `turno send`: one way, settled by the worker.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use turno_client::{Client, Message, SendBuilder, Stored};
-use turno_proto::model::limits::DEDUP_ID_BYTES_MAX;
-use turno_proto::model::{Code, DedupId, DedupIdError, units};
+use turno_proto::model::limits::{DEDUP_ID_BYTES_MAX, DELAY_MS_MAX};
+use turno_proto::model::{Code, DedupId, DedupIdError, Moment, units};
 
 use super::Invocation;
 use super::compose::{self, BodyArgs, MessageFlags, check_queue};
@@ -20,6 +20,9 @@ use super::window::Window;
 /// Lines that may wait for the broker's answer.
 const IN_FLIGHT: usize = 256;
 
+/// The longest delay.
+const DELAY_MAX: Duration = Duration::from_millis(DELAY_MS_MAX);
+
 /// Bytes of a dedup id that are left for the prefix: a dash and the longest number come after it.
 const DEDUP_PREFIX_BYTES_MAX: usize = DEDUP_ID_BYTES_MAX - 1 - 20;
 
@@ -27,6 +30,10 @@ const DEDUP_PREFIX_BYTES_MAX: usize = DEDUP_ID_BYTES_MAX - 1 - 20;
 ///
 /// The message waits in the broker until a worker has settled it. The answer names the durability that was reached:
 /// disk or memory.
+///
+/// A message that its worker fails is delivered again, up to 10 attempts in all (--retries 9). It waits 1 s before the second
+/// attempt, 2 s before the third, then twice as long each, at most 5 min; `turno queue set QUEUE retry-delay=…` changes that,
+/// and `turno message retry ID` skips a wait. After the last attempt it is a dead letter.
 ///
 /// If the connection is lost before the answer, it is unknown whether the broker has the message. With a dedup id it is
 /// sent again, and the broker stores it once; the answer to a repeated one says `duplicate`.
@@ -37,6 +44,8 @@ const DEDUP_PREFIX_BYTES_MAX: usize = DEDUP_ID_BYTES_MAX - 1 - 20;
         "turno send emails - < mail.txt",
         "turno send emails --part to:you --part - < mail.txt",
         "turno send emails hello --priority 9 --ttl 1h",
+        "turno send emails hello --delay 10m",
+        "turno send emails hello --at 2030-01-01T08:00:00Z",
         "turno send emails hello --dedup-id order-4711",
         "turno send emails --lines -o jsonl < addresses.txt",
         "turno send emails --lines --dedup-prefix may < may.txt",
@@ -53,7 +62,15 @@ pub(crate) struct SendArgs {
     #[command(flatten)]
     flags: MessageFlags,
 
-    /// Time to live; without it, the message does not expire
+    /// Deliver it no earlier than in this time, at most 366d
+    #[arg(long, value_name = "DURATION", value_parser = parse_delay, conflicts_with = "at")]
+    delay: Option<Duration>,
+
+    /// Deliver it no earlier than at this time (RFC 3339, by this machine's clock), at most 366d ahead
+    #[arg(long, value_name = "TIME", value_parser = str::parse::<Moment>)]
+    at: Option<Moment>,
+
+    /// Time to live, from the end of --delay on; without it, the message does not expire
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
     ttl: Option<Duration>,
 
@@ -68,6 +85,17 @@ pub(crate) struct SendArgs {
     /// With --lines: use PREFIX-NUMBER as the dedup id of each line, so that a file can safely be sent again
     #[arg(long, value_name = "PREFIX", requires = "lines", value_parser = parse_dedup_prefix)]
     dedup_prefix: Option<String>,
+}
+
+fn parse_delay(text: &str) -> Result<Duration, String> {
+    let delay = units::parse_duration(text).map_err(|error| error.to_string())?;
+    if delay > DELAY_MAX { Err("a delay is at most 366d".to_owned()) } else { Ok(delay) }
+}
+
+/// How long it is until then; nothing if that is past.
+fn delay_until(at: Moment) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Duration::from_millis(at.unix_ms()).saturating_sub(now)
 }
 
 fn parse_dedup_id(text: &str) -> Result<String, DedupIdError> {
@@ -90,6 +118,11 @@ fn line_id(prefix: &str, line: u64) -> String {
 pub(crate) fn run(args: &SendArgs, invocation: &Invocation) -> Result<u8, Failure> {
     check_queue(&args.queue)?;
     args.body.check(&args.flags.header)?;
+    if let Some(at) = args.at.filter(|at| delay_until(*at) > DELAY_MAX) {
+        return Err(Failure::new(Code::BadUsage, format!("{at} is more than 366d ahead"))
+            .why("the broker keeps a message for no longer before its delivery")
+            .fix("send it later"));
+    }
     connect::block_on(async {
         let client = connect::caller(invocation).await?;
         if args.lines { many(&client, args, invocation).await } else { one(&client, args, invocation).await }
@@ -97,7 +130,8 @@ pub(crate) fn run(args: &SendArgs, invocation: &Invocation) -> Result<u8, Failur
 }
 
 fn send(client: &Client, args: &SendArgs, message: Message, dedup_id: Option<String>) -> SendBuilder {
-    let send = args.flags.send(client.send(&args.queue, message)).ttl(args.ttl);
+    let delay = args.delay.or_else(|| args.at.map(delay_until)).unwrap_or_default();
+    let send = args.flags.send(client.send(&args.queue, message)).ttl(args.ttl).delay(delay);
     match dedup_id {
         Some(id) => send.dedup_id(id),
         None => send,

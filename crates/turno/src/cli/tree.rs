@@ -131,7 +131,7 @@ mod tests {
     }
 
     /// Every leaf, in the order of the tree.
-    const LEAVES: [&str; 70] = [
+    const LEAVES: [&str; 71] = [
         "serve",
         "request",
         "send",
@@ -162,6 +162,7 @@ mod tests {
         "worker stop",
         "message explain",
         "message trace",
+        "message retry",
         "message cancel",
         "job submit",
         "job ls",

@@ -114,6 +114,13 @@ fn queues(set: &Limits) -> Vec<Row> {
         ),
         row("deadline of a request", limits::REQUEST_DEADLINE_MS_MAX, " ms", "lowered to this"),
         row("deadline of a send", limits::SEND_DEADLINE_MS_MAX, " ms", "lowered to this"),
+        row("delay of a send", limits::DELAY_MS_MAX, " ms", "refused, `bad_option`"),
+        row(
+            "wait between two attempts of a send",
+            limits::RETRY_DELAY_MS_MAX,
+            " ms",
+            "as a setting of a queue refused, `bad_call`; from a worker lowered to this",
+        ),
         row("dedup id", limits::DEDUP_ID_BYTES_MAX, " bytes", "refused, `bad_option`"),
         row("time that a dedup id is remembered", limits::DEDUP_WINDOW_MS, " ms", "a send with it is a new message"),
         row("remembered dedup ids of a queue", set.dedup_ids_max, "", "the oldest is forgotten, and counted"),

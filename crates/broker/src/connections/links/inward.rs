@@ -25,8 +25,8 @@ pub(super) fn input_of(conn: ConnId, frame: Frame<'_>) -> Result<Option<Input>, 
         }
         Frame::Delivered { seq } => far(seq, RemoteMessage::Caller(CallerMessage::Delivered)),
         Frame::Ack { delivery } => far(delivery.stamp, RemoteMessage::Ack),
-        Frame::Fail { delivery, permanent, raw } => {
-            far(delivery.stamp, RemoteMessage::Fail { permanent, payload: raw.to_payload() })
+        Frame::Fail { delivery, again, raw } => {
+            far(delivery.stamp, RemoteMessage::Fail { again, payload: raw.to_payload() })
         }
         Frame::Undelivered { seq, code, raw } => {
             far(seq, RemoteMessage::Caller(CallerMessage::Undelivered { code, payload: raw.to_payload() }))

@@ -1,6 +1,6 @@
 //! Frames of a link from effects.
 
-use turno_engine::{BroadcastAnswer, CallerMessage, LinkEffect, Listener};
+use turno_engine::{Again, BroadcastAnswer, CallerMessage, LinkEffect, Listener};
 use turno_proto::model::link::{Forward, LinkMessage};
 use turno_proto::model::{Code, ConnId, Delivery, Payload, QueueName, limits};
 use turno_proto::native::{Answer, Frame, HEADER_LEN, Raw, encode, encode_forward, encode_link_message};
@@ -33,15 +33,15 @@ impl ConnectionTable {
             LinkEffect::Ack { seq } => {
                 self.write_delivery(id, |out| encode(&Frame::Ack { delivery: crossing(seq) }, out));
             }
-            LinkEffect::Fail { seq, permanent, payload } => self.fail_over_link(id, seq, permanent, &payload),
+            LinkEffect::Fail { seq, again, payload } => self.fail_over_link(id, seq, again, &payload),
         }
     }
 
-    fn fail_over_link(&mut self, id: ConnId, seq: u32, permanent: bool, payload: &Payload) {
+    fn fail_over_link(&mut self, id: ConnId, seq: u32, again: Again, payload: &Payload) {
         let fits = self.link_mut(id).is_some_and(|protocol| protocol.fits(payload));
         let (delivery, raw) = (crossing(seq), Raw::from(payload));
         self.write_delivery(id, |out| {
-            if fits { encode(&Frame::Fail { delivery, permanent, raw }, out) } else { too_long(seq, out) }
+            if fits { encode(&Frame::Fail { delivery, again, raw }, out) } else { too_long(seq, out) }
         });
     }
 

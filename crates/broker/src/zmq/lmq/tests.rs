@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turno_engine::{BorrowedPayload, CallerMessage, Deliver, Input, WorkerMessage};
 use turno_proto::headers::{self, Headers};
 use turno_proto::lmq::VERSION;
-use turno_proto::model::{Code, ConnId, Cost, Payload, Slots, limits};
+use turno_proto::model::{Again, Code, ConnId, Cost, Payload, Slots, limits};
 use turno_proto::zmtp::{Message, SocketType};
 
 use super::super::dialect::tests::{CONN, World, deliver, frames_of, reply, settings};
@@ -213,7 +213,10 @@ fn native_messages_come_as_trackexec() {
     assert_eq!(delivery(&mut world, &broadcast), None);
     let inputs = world.take();
     assert!(
-        matches!(inputs[..], [Input::Worker { conn: SEAT, message: WorkerMessage::Fail { permanent: true, .. }, .. }]),
+        matches!(
+            inputs[..],
+            [Input::Worker { conn: SEAT, message: WorkerMessage::Fail { again: Again::Never, .. }, .. }]
+        ),
         "{inputs:?}"
     );
 }

@@ -1,6 +1,6 @@
 //! Dropping from a queue, and the return to it.
 
-use turno_proto::model::Delivery;
+use turno_proto::model::{Again, Delivery};
 use turno_proto::native::{Closing, ClosingReason, Deliver};
 
 use super::super::{Held, Settlement};
@@ -83,7 +83,7 @@ fn the_pause_grows_until_a_delivery_is_settled_in_time() {
     }
     assert!(rig.core.settle(held(&rig, 1), Settlement::Ack), "it may still settle what it had");
     rig.say(&[deliver(300, 0)]);
-    assert!(rig.core.settle(held(&rig, 300), Settlement::Fail { permanent: false, payload: Payload::default() }));
+    assert!(rig.core.settle(held(&rig, 300), Settlement::Fail { again: Again::AsSet, payload: Payload::default() }));
     rig.events();
     rig.say(&[dropped(0)]);
     assert_eq!(rig.events(), [told(1_000)]);

@@ -1,6 +1,6 @@
 //! Registering, deliveries, settling.
 
-use turno_proto::model::{Cost, Delivery, MessageId};
+use turno_proto::model::{Again, Cost, Delivery, MessageId};
 use turno_proto::native::{Closing, ClosingReason};
 
 use super::super::{Handed, Held, Settlement};
@@ -164,7 +164,7 @@ fn a_delivery_is_settled_once() {
     assert!(rig.core.progress(first, &Payload::body("50 %")));
     assert!(rig.core.extend(first, 2_000));
     assert!(rig.core.settle(first, Settlement::Reply(Payload::body("2"))));
-    let fail = Settlement::Fail { permanent: true, payload: Payload::body("no") };
+    let fail = Settlement::Fail { again: Again::Never, payload: Payload::body("no") };
     assert!(rig.core.settle(second, fail));
     let sent = rig.sent();
     assert_eq!(
@@ -174,7 +174,7 @@ fn a_delivery_is_settled_once() {
             Frame::Progress { seq: 70, word: 7, raw: raw("50 %") },
             Frame::Extend { delivery: FIRST, lease_ms: 2_000 },
             Frame::Reply { seq: 70, word: 7, more: false, raw: raw("2") },
-            Frame::Fail { delivery: SECOND, permanent: true, raw: raw("no") },
+            Frame::Fail { delivery: SECOND, again: Again::Never, raw: raw("no") },
         ]
     );
     assert!(!rig.core.settle(first, Settlement::Ack));
@@ -193,7 +193,7 @@ fn a_cancelled_delivery_is_told_and_still_settled() {
     ]);
     let first = held(&rig, FIRST);
     assert_eq!(rig.events(), [CoreEvent::CancelDelivery { held: first, reason: Code::TimedOut }]);
-    assert!(rig.core.settle(first, Settlement::Fail { permanent: false, payload: Payload::default() }));
+    assert!(rig.core.settle(first, Settlement::Fail { again: Again::AsSet, payload: Payload::default() }));
 }
 
 /// A delivery whose lease is over is told, and not settled: the broker has taken it back.
@@ -269,7 +269,7 @@ fn a_reply_the_broker_would_not_take_becomes_a_failure() {
     let sent = rig.sent();
     let what = Code::OutputTooLarge.text().what;
     let [fail, Frame::Reply { .. }] = &frames(&sent)[..] else { panic!("one of each") };
-    assert_eq!(fail, &Frame::Fail { delivery: FIRST, permanent: true, raw: raw(what) });
+    assert_eq!(fail, &Frame::Fail { delivery: FIRST, again: Again::Never, raw: raw(what) });
 }
 
 #[test]

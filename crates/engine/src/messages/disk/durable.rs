@@ -10,18 +10,15 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use turno_proto::model::admin::AdminAnswer;
 use turno_proto::model::view::QueueSettings;
-use turno_proto::model::{Code, ConnId, Cost, Durability, Payload, QueueName};
+use turno_proto::model::{Code, ConnId, Durability, Mono, QueueName};
 
 use crate::effect::{DiskEffect, NativeEffect, PeerEffect, Sink};
 use crate::jobs::JobAfterStored;
 use crate::messages::Messages;
 use crate::messages::disk::pending_writes::PendingWrites;
-use crate::messages::disk::persist::{NewRecord, Persist, Record, RecoveredMessage};
+use crate::messages::disk::persist::{NewRecord, Persist, Wait};
 use crate::messages::queues::dead::Grave;
-use crate::messages::queues::priority_level::Cold;
-use crate::messages::stats::bytes_of;
-use crate::messages::table::chain::ChainLinks;
-use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage, Wants};
+use crate::messages::table::message::{Flags, Message, MessageEnd, MessageStage};
 
 /// Steps that wait for the disk.
 #[derive(Debug, Default)]
@@ -96,6 +93,11 @@ impl Durable {
         self.waiting.push_back((self.group + 1, AfterStored::Job(then)));
     }
 
+    /// The attempts of a message so far, and the time that it waits for.
+    pub(in crate::messages) fn note_attempts(&mut self, serial: u64, attempts: u16, wait: Option<Wait>) {
+        self.note(Persist::Attempts { serial, attempts, wait });
+    }
+
     /// Adds to the group that is being made.
     pub(crate) fn note(&mut self, op: Persist) {
         self.ops.push(Change::Note(op));
@@ -145,29 +147,39 @@ impl Durable {
 }
 
 impl Messages {
-    /// A message that was just let in waits until it is stored.
-    pub(in crate::messages) fn store(&mut self, index: u32, conn: ConnId, seq: u32) {
+    /// A message that was just let in waits until it is stored, and then until its time has come.
+    pub(in crate::messages) fn store(&mut self, index: u32, until: Mono, conn: ConnId, seq: u32) {
         self.messages[index].flags.set(Flags::DURABLE);
         self.durable.len += 1;
         self.durable.ops.push(Change::Put(index));
-        self.wait_for_disk(index, AfterStored::Begin { index, conn, seq });
+        self.wait_for_disk(index, until, AfterStored::Begin { index, conn, seq });
     }
 
-    /// The failed attempt of a message that has others left is written down before the next one.
-    pub(in crate::messages) fn store_attempts(&mut self, index: u32) {
+    /// The failed attempt of a message that has others left is written down before the next one, which is not before `until`.
+    pub(in crate::messages) fn store_attempts(&mut self, index: u32, until: Mono) {
+        let wait = self.wait_until(until);
         let message = &mut self.messages[index];
         message.flags.set(Flags::MARKED);
         let (serial, attempts) = (message.serial, message.attempts);
-        self.durable.note(Persist::Attempts { serial, attempts });
+        self.durable.note_attempts(serial, attempts, wait);
         let queue = message.queue;
         self.queues.at_mut(queue).returning += 1;
-        self.wait_for_disk(index, AfterStored::Again { index });
+        self.wait_for_disk(index, until, AfterStored::Again { index });
     }
 
     /// The same once more, because the disk refused it.
     pub(in crate::messages) fn store_attempts_again(&mut self, index: u32) {
+        let until = self.waits_until(index);
         if self.stored(index) {
-            self.store_attempts(index);
+            self.store_attempts(index, until);
+        }
+    }
+
+    /// When a message that is being stored may have its place.
+    fn waits_until(&self, index: u32) -> Mono {
+        match self.messages[index].state {
+            MessageStage::Storing { until, .. } => until,
+            _ => self.now,
         }
     }
 
@@ -193,7 +205,7 @@ impl Messages {
             self.durable.ops.push(Change::Put(index));
         }
         self.durable.note(Persist::Retry { serial });
-        self.wait_for_disk(index, AfterStored::Retry { index, before: Box::new(before) });
+        self.wait_for_disk(index, self.now, AfterStored::Retry { index, before: Box::new(before) });
         rewritten
     }
 
@@ -223,9 +235,9 @@ impl Messages {
         self.durable.waiting.push_back((self.durable.group + 1, AfterStored::Set { conn, seq, change }));
     }
 
-    fn wait_for_disk(&mut self, index: u32, then: AfterStored) {
+    fn wait_for_disk(&mut self, index: u32, until: Mono, then: AfterStored) {
         let message = &mut self.messages[index];
-        message.state = MessageStage::Storing { dropped: false };
+        message.state = MessageStage::Storing { dropped: false, until };
         self.queues.at_mut(message.queue).storing += 1;
         self.durable.waiting.push_back((self.durable.group + 1, then));
     }
@@ -257,6 +269,7 @@ impl Messages {
                         retries: message.retries,
                         born_unix_ms: unix_ms(message.born),
                         deadline_unix_ms: message.deadline.map(unix_ms),
+                        due_unix_ms: due_after(message.state, message.born).map(unix_ms),
                         headers: message.flags.has(Flags::HEADERS),
                         bytes: &message.bytes,
                     });
@@ -280,7 +293,12 @@ impl Messages {
                         effect: NativeEffect::Stored { seq, id, durability: Durability::Disk, duplicate: false },
                     });
                     self.answer_again(serial, out);
+                    let until = self.waits_until(index);
                     if self.stored(index) {
+                        if until > self.now {
+                            self.delay_cold(index, until);
+                            continue;
+                        }
                         self.messages[index].state = MessageStage::Waiting;
                         if self.goes_cold(index) {
                             self.place_cold(index);
@@ -303,8 +321,9 @@ impl Messages {
                 }
                 AfterStored::Again { index } => {
                     let queue = self.returned(index);
+                    let until = self.waits_until(index);
                     if self.stored(index) {
-                        self.place_again(index);
+                        if until > self.now { self.delay(index, until) } else { self.place_again(index) }
                     }
                     self.note_unused(queue);
                 }
@@ -371,74 +390,18 @@ impl Messages {
     fn stored(&mut self, index: u32) -> bool {
         let message = &self.messages[index];
         self.queues.at_mut(message.queue).storing -= 1;
-        if message.state == (MessageStage::Storing { dropped: true }) {
+        if matches!(message.state, MessageStage::Storing { dropped: true, .. }) {
             self.finish(index, MessageEnd::Otherwise);
             return false;
         }
         true
     }
+}
 
-    /// Takes back a message that outlived the last run. For the start, before the first input, in the order of the
-    /// serials. One that was tried before stays in memory, before those that only the store holds.
-    pub(crate) fn recover(&mut self, survivor: RecoveredMessage) {
-        let RecoveredMessage { serial, record, attempts, failure } = survivor;
-        let name = &record.queue;
-        let number = self.queues.number_of(name).unwrap_or_else(|| self.queues.create(name.clone()));
-        self.durable.len += 1;
-        self.messages.go_on_after(serial);
-        let fresh = failure.is_none() && attempts == 0;
-        if fresh && self.stays_cold(number, record.priority, bytes_of(record.payload.len())) {
-            self.keep_cold(number, record.priority, Cold::new(serial, record.payload.len()));
-            self.stats.ready += 1;
-            return;
-        }
-        let message = self.revive(number, serial, record, attempts);
-        self.add_bytes(number, bytes_of(message.bytes.len()));
-        let index = self.messages.insert_again(message);
-        if let Some(failure) = failure {
-            self.lay(index, Payload::body(failure));
-        } else {
-            self.queues.at_mut(number).backlog.push_hot(&mut self.messages, index);
-            self.stats.ready += 1;
-            self.arm_deadline(index);
-        }
-    }
-
-    /// The message that a record was made of, as one that waits.
-    pub(in crate::messages) fn revive(&self, queue: u32, serial: u64, record: Record, attempts: u16) -> Message {
-        let Record { queue: _, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
-        // By a clock that was set back since, what came before the start may be in the future, and so may its deadline. It may
-        // also be read from the disk long after the start.
-        let came_before = self.settings.store.is_some_and(|store| serial <= store.last_serial);
-        let latest = if came_before { self.started } else { self.now };
-        let born = self.settings.mono_within(born_unix_ms, latest, 0);
-        let deadline = deadline_unix_ms.map(|deadline_unix_ms| {
-            let all_ms = deadline_unix_ms.saturating_sub(born_unix_ms);
-            self.settings.mono_within(deadline_unix_ms, born, all_ms)
-        });
-        let mut flags = Flags::with_headers(payload.headers);
-        flags.set(Flags::DURABLE);
-        if attempts > 0 {
-            flags.set(Flags::MARKED);
-        }
-        Message {
-            serial,
-            bytes: payload.bytes,
-            flags,
-            origin: None,
-            state: MessageStage::Waiting,
-            wants: Wants::Settling,
-            queue,
-            stamp: 0,
-            born,
-            deadline,
-            timer: None,
-            attempts,
-            retries,
-            priority,
-            cost: Cost::from_word(cost),
-            place: ChainLinks::default(),
-            owned: ChainLinks::default(),
-        }
+/// When a message that is being stored for the first time is due, if that is later.
+fn due_after(state: MessageStage, born: Mono) -> Option<Mono> {
+    match state {
+        MessageStage::Storing { until, .. } => (until > born).then_some(until),
+        _ => None,
     }
 }

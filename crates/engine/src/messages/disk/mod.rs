@@ -3,3 +3,4 @@
 pub(crate) mod durable;
 pub(in crate::messages) mod pending_writes;
 pub(crate) mod persist;
+mod recover;

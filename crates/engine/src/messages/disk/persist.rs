@@ -22,6 +22,8 @@ pub struct Record {
     pub born_unix_ms: u64,
     /// When its time is over, in Unix milliseconds.
     pub deadline_unix_ms: Option<u64>,
+    /// When it is due, in Unix milliseconds, if its sender delayed it.
+    pub due_unix_ms: Option<u64>,
     /// Headers and body.
     pub payload: Payload,
 }
@@ -45,6 +47,8 @@ pub struct NewRecord<'a> {
     pub born_unix_ms: u64,
     /// When its time is over, in Unix milliseconds.
     pub deadline_unix_ms: Option<u64>,
+    /// When it is due, in Unix milliseconds, if its sender delayed it.
+    pub due_unix_ms: Option<u64>,
     /// Its payload begins with headers.
     pub headers: bool,
     /// Its headers and body.
@@ -54,7 +58,7 @@ pub struct NewRecord<'a> {
 impl<'a> NewRecord<'a> {
     /// The same of a record.
     pub const fn of(group: u64, serial: u64, record: &'a Record) -> Self {
-        let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, payload } = record;
+        let Record { queue, priority, cost, retries, born_unix_ms, deadline_unix_ms, due_unix_ms, payload } = record;
         Self {
             group,
             serial,
@@ -64,6 +68,7 @@ impl<'a> NewRecord<'a> {
             retries: *retries,
             born_unix_ms: *born_unix_ms,
             deadline_unix_ms: *deadline_unix_ms,
+            due_unix_ms: *due_unix_ms,
             headers: payload.headers,
             bytes: &payload.bytes,
         }
@@ -78,6 +83,7 @@ impl<'a> NewRecord<'a> {
             retries: self.retries,
             born_unix_ms: self.born_unix_ms,
             deadline_unix_ms: self.deadline_unix_ms,
+            due_unix_ms: self.due_unix_ms,
             payload: Payload { headers: self.headers, bytes: self.bytes.clone() },
         }
     }
@@ -112,12 +118,14 @@ pub enum Persist {
         /// Which one.
         key: DedupKey,
     },
-    /// An attempt of a message failed.
+    /// An attempt of a message failed, or its wait was changed. The delay that its sender wanted is void from then on.
     Attempts {
         /// The serial of the message.
         serial: u64,
         /// Deliveries made that count.
         attempts: u16,
+        /// The next attempt waits for that.
+        wait: Option<Wait>,
     },
     /// It used up its attempts, and is kept as a dead letter.
     Dead {
@@ -227,8 +235,26 @@ pub struct RecoveredMessage {
     pub serial: u64,
     /// Its content.
     pub record: Record,
-    /// Deliveries made before that count.
+    /// The attempts that were written down; `None`: none, and no change of its wait.
+    pub mark: Option<AttemptMark>,
+}
+
+/// The attempts of a message so far, as they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttemptMark {
+    /// Deliveries made that count.
     pub attempts: u16,
     /// The text of its last failure, if it is a dead letter.
     pub failure: Option<Bytes>,
+    /// The next attempt waits for that.
+    pub wait: Option<Wait>,
+}
+
+/// A wait before an attempt, as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// When it is over, in Unix milliseconds.
+    pub until_unix_ms: u64,
+    /// How long all of it is.
+    pub all_ms: u32,
 }

@@ -87,8 +87,8 @@ impl Messages {
         self.finish(index, end);
         let Some(origin) = origin else { return };
         out.peer(match cause {
-            AttemptFailure::Failed { payload, permanent } => {
-                let effect = LinkEffect::Fail { seq: origin.seq, permanent, payload };
+            AttemptFailure::Failed { payload, again } => {
+                let effect = LinkEffect::Fail { seq: origin.seq, again, payload };
                 PeerEffect::Link { conn: origin.conn(), effect }
             }
             _ if late && cause.is_loss() => origin.hears(CallerMessage::undelivered(Code::TimedOut)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turno_proto::model::link::{Forward, ForwardWants, LinkMessage, Path};
 use turno_proto::model::topic::Event;
-use turno_proto::model::{Code, ConnId, Delivery, Mono, Payload, limits};
+use turno_proto::model::{Again, Code, ConnId, Delivery, Mono, Payload, limits};
 
 use crate::effect::{CallerMessage, LinkEffect, PeerEffect, Sink};
 use crate::input::RemoteMessage;
@@ -111,9 +111,9 @@ impl Messages {
                 self.note_taken(conn, index);
                 self.ack(conn, delivery, out);
             }
-            RemoteMessage::Fail { permanent, payload } => {
+            RemoteMessage::Fail { again, payload } => {
                 self.note_taken(conn, index);
-                self.fail(conn, delivery, permanent, payload, out);
+                self.fail(conn, delivery, again, payload, out);
             }
             RemoteMessage::Caller(message) => match message {
                 CallerMessage::Reply { more, payload } => {
@@ -174,11 +174,12 @@ impl Messages {
                 self.strike(index);
                 self.attempt_over(index, AttemptFailure::NotPinned, out);
             }
-            (MessageStage::Held { .. }, Code::WorkerLost | Code::LeaseExpired) => {
-                self.attempt_over(index, AttemptFailure::WorkerLost, out);
+            (MessageStage::Held { .. }, Code::WorkerLost) => self.attempt_over(index, AttemptFailure::WorkerLost, out),
+            (MessageStage::Held { .. }, Code::LeaseExpired) => {
+                self.attempt_over(index, AttemptFailure::LeaseExpired, out)
             }
             (MessageStage::Held { .. }, _) => {
-                self.attempt_over(index, AttemptFailure::Failed { payload, permanent: false }, out)
+                self.attempt_over(index, AttemptFailure::Failed { payload, again: Again::AsSet }, out)
             }
             _ => self.finish(index, MessageEnd::Otherwise),
         }

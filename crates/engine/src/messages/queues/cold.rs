@@ -12,15 +12,17 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use turno_proto::model::admin::AdminAnswer;
+use turno_proto::model::view::Explanation;
 use turno_proto::model::{Code, ConnId, MessageId, limits};
 
 use crate::effect::{DiskEffect, HostEffect, PeerEffect, Report, Sink};
 use crate::messages::Messages;
 use crate::messages::disk::persist::Record;
 use crate::messages::dispatch::DispatchStep;
+use crate::messages::queues::delayed::DueKey;
 use crate::messages::queues::priority_level::{COLD_BYTES, Cold};
 use crate::messages::stats::bytes_of;
-use crate::messages::table::message::MessageEnd;
+use crate::messages::table::message::{MessageEnd, MessageStage};
 
 /// How many messages behind a tail join it at once. The others follow with the next change of their queue, so that no
 /// single input takes long.
@@ -64,7 +66,16 @@ enum LoadReason {
 pub(in crate::messages) struct Question {
     pub(in crate::messages) conn: ConnId,
     pub(in crate::messages) seq: u32,
-    pub(in crate::messages) cancel: bool,
+    pub(in crate::messages) wish: Wish,
+}
+
+/// The purpose of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::messages) enum Wish {
+    Explain,
+    Cancel,
+    /// Not to wait for its time any longer.
+    Retry,
 }
 
 impl Loads {
@@ -324,8 +335,8 @@ impl Messages {
     pub(in crate::messages) fn find_cold(&self, id: &str) -> Option<u64> {
         let id: MessageId = id.parse().ok()?;
         let serial = id.serial();
-        let known = id == self.settings.id(serial, None) && self.place_of_cold(serial).is_some();
-        known.then_some(serial)
+        let held = || self.place_of_cold(serial).is_some() || self.place_of_delayed(serial).is_some();
+        (id == self.settings.id(serial, None) && held()).then_some(serial)
     }
 
     /// Only people ask, so it may take a look at all queues.
@@ -352,6 +363,39 @@ impl Messages {
         out.disk(DiskEffect::Load { serial });
     }
 
+    /// The same of a message that waits on disk for its time.
+    fn answer_of_delayed(
+        &mut self,
+        wish: Wish,
+        (queue, key): (u32, DueKey),
+        record: Option<Record>,
+        out: &mut impl Sink,
+    ) -> Result<Explanation, Code> {
+        let (until, serial) = key;
+        let Some(record) = record else {
+            self.forget_delayed_cold(queue, key);
+            self.durable.len -= 1;
+            out.host(HostEffect::Report(Report::Missing { serial }));
+            return Err(Code::NotFound);
+        };
+        let mut message = self.revive(queue, serial, record, 0);
+        message.state = MessageStage::Delayed { until };
+        let explanation = self.explain_delayed(&message, until);
+        match wish {
+            Wish::Explain => {}
+            Wish::Cancel => self.cancel_delayed_cold(queue, key),
+            Wish::Retry => {
+                self.add_bytes(queue, bytes_of(message.bytes.len()));
+                message.state = MessageStage::Waiting;
+                let index = self.messages.insert_again(message);
+                self.take_delayed(queue, key);
+                self.note_no_wait(index);
+                self.wait_now(index, out);
+            }
+        }
+        Ok(explanation)
+    }
+
     /// The message was read for the question; wherever it is now.
     fn answer_question(
         &mut self,
@@ -361,13 +405,22 @@ impl Messages {
         out: &mut impl Sink,
     ) -> Result<AdminAnswer, Code> {
         let id = self.settings.id(serial, None);
-        let ahead_max = if question.cancel { limits::AHEAD_CANCELLED_MAX } else { limits::AHEAD_MAX };
+        let ahead_max = if question.wish == Wish::Explain { limits::AHEAD_MAX } else { limits::AHEAD_CANCELLED_MAX };
         let explanation = if let Some(index) = self.messages.find(id, &self.settings) {
             let explanation = self.explain(index, ahead_max);
-            if question.cancel {
-                self.cancel(index, out);
+            match question.wish {
+                Wish::Explain => {}
+                Wish::Cancel => self.cancel(index, out),
+                Wish::Retry => self.retry_now(index, out),
             }
             explanation
+        } else if let Some((queue, key, priority)) = self.place_of_delayed(serial) {
+            self.answer_of_delayed(
+                question.wish,
+                (queue, key),
+                record.map(|record| Record { priority, ..record }),
+                out,
+            )?
         } else {
             let (queue, priority) = self.place_of_cold(serial).ok_or(Code::NotFound)?;
             let Some(record) = record else {
@@ -376,7 +429,7 @@ impl Messages {
             };
             let message = self.revive(queue, serial, Record { priority, ..record }, 0);
             let explanation = self.explain_cold(&message, ahead_max);
-            if question.cancel {
+            if question.wish == Wish::Cancel {
                 self.cancel_cold(queue, priority, serial);
             }
             explanation

@@ -115,7 +115,7 @@ impl Messages {
             rewritten += self.put_back(index, out);
             done += 1;
         }
-        Ok(self.portion(done, number, |queue| queue.dead.len()))
+        Ok(self.portion(done, number, |queue| u64::from(queue.dead.len())))
     }
 
     /// Dead letters are removed. Nothing happens if one of those named is not among them.
@@ -130,12 +130,12 @@ impl Messages {
         for index in &chosen {
             self.unbury(*index);
         }
-        Ok(self.portion(chosen.len(), number, |queue| queue.dead.len()))
+        Ok(self.portion(chosen.len(), number, |queue| u64::from(queue.dead.len())))
     }
 
     /// To the end of its line, as if it had never been tried. Somebody wants it done: a deadline that has passed does
     /// not count again, one to come still does. Returns the bytes that go to the disk anew for that.
-    fn put_back(&mut self, index: u32, out: &mut impl Sink) -> usize {
+    pub(in crate::messages) fn put_back(&mut self, index: u32, out: &mut impl Sink) -> usize {
         let failure = self.lift(index);
         let now = self.now;
         let message = &mut self.messages[index];

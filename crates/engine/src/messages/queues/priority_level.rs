@@ -53,8 +53,9 @@ pub(in crate::messages) struct PriorityLevel {
 /// Never empty.
 #[derive(Debug)]
 struct Tail {
-    /// In the order of their serials.
     cold: VecDeque<Cold>,
+    /// They are in the order of their serials. Those that were delayed join the tail when their time comes, out of that order.
+    rising: bool,
     /// So many of the first are being loaded.
     loading: usize,
     loading_bytes: u64,
@@ -174,8 +175,9 @@ impl PriorityLevel {
 
     pub(in crate::messages) fn push_cold(&mut self, cold: Cold) {
         let tail = self.tail.get_or_insert_with(|| {
-            Box::new(Tail { cold: VecDeque::new(), loading: 0, loading_bytes: 0, behind: None })
+            Box::new(Tail { cold: VecDeque::new(), rising: true, loading: 0, loading_bytes: 0, behind: None })
         });
+        tail.rising &= tail.cold.back().is_none_or(|last| last.serial() < cold.serial());
         tail.cold.push_back(cold);
     }
 
@@ -189,11 +191,15 @@ impl PriorityLevel {
     }
 
     pub(in crate::messages) fn position(&self, serial: u64) -> Option<usize> {
-        let cold = &self.tail.as_ref()?.cold;
+        let Tail { cold, rising, .. } = &**self.tail.as_ref()?;
         if cold.front()?.serial() == serial {
             return Some(0);
         }
-        cold.binary_search_by_key(&serial, Cold::serial).ok()
+        match rising {
+            true => cold.binary_search_by_key(&serial, Cold::serial).ok(),
+            // Only people ask for one that is not the first.
+            false => cold.iter().position(|cold| cold.serial() == serial),
+        }
     }
 
     pub(in crate::messages) fn find(&self, serial: u64) -> Option<Cold> {
@@ -271,7 +277,8 @@ impl PriorityLevel {
         assert_eq!(all.get(hot.len()).copied(), self.behind(), "a line knows what is behind its tail");
         let Some(tail) = &self.tail else { return };
         assert!(!tail.cold.is_empty(), "a tail is not empty");
-        assert!(tail.cold.iter().is_sorted_by(|one, next| one.serial() < next.serial()), "serials rise in a tail");
+        let sorted = tail.cold.iter().is_sorted_by(|one, next| one.serial() < next.serial());
+        assert!(sorted || !tail.rising, "serials rise in a tail that says so");
         assert!(tail.loading <= tail.cold.len(), "only what is there is loaded");
         let loading: u64 = self.loading().map(Cold::bytes).sum();
         assert_eq!(loading, tail.loading_bytes, "a line knows the bytes that are being loaded");

@@ -6,6 +6,7 @@ use turno_proto::model::view::{Counters, QueueSettings};
 use turno_proto::model::{ConnId, Mono, QueueName, limits};
 
 use crate::messages::queues::backlog::Backlog;
+use crate::messages::queues::delayed::Delayed;
 use crate::messages::queues::exclusive::Exclusive;
 use crate::messages::queues::service_time::ServiceTime;
 use crate::messages::table::chain::Chain;
@@ -27,6 +28,7 @@ pub(in crate::messages) struct Queue {
     /// Messages a worker takes from it in each round over its queues.
     weight: u8,
     pub(in crate::messages) backlog: Backlog,
+    pub(in crate::messages) delayed: Delayed,
     pub(in crate::messages) dead: Chain,
     pub(in crate::messages) in_flight: u32,
     /// Messages that wait for the disk.
@@ -63,6 +65,7 @@ impl Queue {
             settings: None,
             weight: limits::WEIGHT,
             backlog: Backlog::default(),
+            delayed: Delayed::default(),
             dead: Chain::default(),
             in_flight: 0,
             storing: 0,
@@ -154,6 +157,7 @@ impl Queue {
             && self.in_flight == 0
             && self.storing == 0
             && self.backlog.is_empty()
+            && self.delayed.is_empty()
             && self.dead.is_empty()
     }
 }

@@ -1,9 +1,9 @@
 //! Queue settings and purges.
 
 use turno_proto::model::admin::AdminAnswer;
-use turno_proto::model::limits::{DROP_AFTER_MAX, PORTION_MAX, WEIGHT_MAX};
+use turno_proto::model::limits::{DROP_AFTER_MAX, PORTION_MAX, RETRY_DELAY_MS_MAX, WEIGHT_MAX};
 use turno_proto::model::view::QueueSettings;
-use turno_proto::model::{Code, ConnId, QueueName};
+use turno_proto::model::{Code, ConnId, QueueName, Seconds};
 
 use crate::effect::{PeerEffect, Sink};
 use crate::messages::Messages;
@@ -22,7 +22,7 @@ impl Messages {
         while done < limit.min(PORTION_MAX) as usize && self.purge_one(number, out) {
             done += 1;
         }
-        Ok(self.portion(done, number, |queue| queue.backlog.len()))
+        Ok(self.portion(done, number, |queue| u64::from(queue.backlog.len()) + queue.delayed.len()))
     }
 
     /// Ends the message whose turn it is; false if none waits. With the last one the queue may be forgotten.
@@ -33,15 +33,15 @@ impl Messages {
         } else if let Some((priority, serial)) = queue.backlog.first_cold() {
             self.cancel_cold(number, priority, serial);
         } else {
-            return false;
+            return self.purge_delayed(number, out);
         }
         true
     }
 
     /// How much a call has done, and how much of that kind is left.
-    pub(in crate::messages) fn portion(&self, done: usize, number: u32, left: impl Fn(&Queue) -> u32) -> AdminAnswer {
+    pub(in crate::messages) fn portion(&self, done: usize, number: u32, left: impl Fn(&Queue) -> u64) -> AdminAnswer {
         let left = self.queues.get(number).map_or(0, left);
-        AdminAnswer::Portion { done: done as u64, left: u64::from(left) }
+        AdminAnswer::Portion { done: done as u64, left }
     }
 
     /// Changes those of a queue's own settings that are given, or takes all back; `None`: the usual ones. They hold, and
@@ -80,11 +80,20 @@ impl Messages {
             Some(_) if !known && self.queues.len() >= self.settings.limits.queues_max => Err(Code::TooManyQueues),
             Some(QueueSettings { durable: Some(true), .. }) if self.settings.store.is_none() => Err(Code::NoStore),
             Some(QueueSettings { drop_after: Some(count), .. }) if count > DROP_AFTER_MAX => Err(Code::BadCall),
+            Some(settings) if !self.fit_waits(&name, settings) => Err(Code::BadCall),
             Some(QueueSettings { weight: Some(weight), .. }) if !(1..=WEIGHT_MAX).contains(&weight) => {
                 Err(Code::BadCall)
             }
             _ => Ok(name),
         }
+    }
+
+    /// Whether the waits that a queue would have are allowed, and the first is not longer than the longest.
+    fn fit_waits(&self, queue: &QueueName, change: QueueSettings) -> bool {
+        let QueueSettings { retry_delay_seconds: first, retry_delay_max_seconds: most, .. } =
+            self.latest_settings(queue).changed_by(change);
+        let allowed = |wait: Option<Seconds>| wait.is_none_or(|wait| wait.as_millis() <= RETRY_DELAY_MS_MAX);
+        allowed(first) && allowed(most) && first.zip(most).is_none_or(|(first, most)| first <= most)
     }
 
     /// From now on they count.

@@ -7,20 +7,26 @@ use turno_proto::model::limits::{AHEAD_CANCELLED_MAX, AHEAD_MAX, PAGE_MAX, VIEW_
 use turno_proto::model::view::{ConsumerView, QueueView};
 use turno_proto::model::{Code, ConnId, MessageId, Seconds};
 
-use super::cold::Question;
+use super::cold::{Question, Wish};
 use crate::effect::{PeerEffect, Sink};
 use crate::messages::Messages;
+use crate::messages::table::message::MessageStage;
 use crate::messages::workers::peer::Worker;
 use crate::page::page;
 
 impl Messages {
     /// Answers an admin's call about queues.
     pub(crate) fn call(&mut self, conn: ConnId, seq: u32, call: AdminCall, out: &mut impl Sink) {
-        if let AdminCall::MessageExplain { id } | AdminCall::MessageCancel { id } = &call
+        let question = match &call {
+            AdminCall::MessageExplain { id } => Some((id, Wish::Explain)),
+            AdminCall::MessageCancel { id } => Some((id, Wish::Cancel)),
+            AdminCall::MessageRetry { id } => Some((id, Wish::Retry)),
+            _ => None,
+        };
+        if let Some((id, wish)) = question
             && let Some(serial) = self.find_cold(id)
         {
-            let cancel = matches!(call, AdminCall::MessageCancel { .. });
-            return self.ask(serial, Question { conn, seq, cancel }, out);
+            return self.ask(serial, Question { conn, seq, wish }, out);
         }
         if let AdminCall::QueueSet { queue, settings } = call {
             return self.set_queue(conn, seq, &queue, settings, out);
@@ -61,8 +67,23 @@ impl Messages {
                 self.cancel(index, out);
                 AdminAnswer::Message { explanation }
             }
+            AdminCall::MessageRetry { id } => {
+                let index = self.find_message(&id)?;
+                let explanation = Box::new(self.explain(index, AHEAD_CANCELLED_MAX));
+                self.retry_now(index, out);
+                AdminAnswer::Message { explanation }
+            }
             _ => return Err(Code::BadCall),
         })
+    }
+
+    /// A message that waits for a time goes on, and a dead letter waits again. Any other is where it should be.
+    pub(in crate::messages) fn retry_now(&mut self, index: u32, out: &mut impl Sink) {
+        match self.messages[index].state {
+            MessageStage::Delayed { .. } => self.skip_wait(index, out),
+            MessageStage::Dead => drop(self.put_back(index, out)),
+            _ => {}
+        }
     }
 
     fn find_message(&self, id: &str) -> Result<u32, Code> {
@@ -84,9 +105,12 @@ impl Messages {
         let oldest = queue.backlog.heads().map(|index| self.messages[index].born).min();
         let rooms = queue.consumers().map(|consumer| self.room_in(consumer.worker, number));
         let free = rooms.map(|free| if free == u32::MAX { 0 } else { u64::from(free) }).sum();
+        let waits = self.retry_delay(number);
         QueueView {
             name: queue.name.to_string(),
             ready: u64::from(queue.backlog.len()),
+            delayed: queue.delayed.len(),
+            delayed_until: queue.delayed.next_due().map(|at| self.settings.moment(at)),
             in_flight: u64::from(queue.in_flight),
             dead: u64::from(queue.dead.len()),
             bytes: queue.bytes,
@@ -97,6 +121,8 @@ impl Messages {
             durable: self.settings.store.is_some() && queue.is_durable(),
             drop_after: self.drop_after(number),
             weight: queue.weight(),
+            retry_delay_seconds: Seconds::from_millis(waits.first_ms),
+            retry_delay_max_seconds: Seconds::from_millis(waits.most_ms),
             settings: queue.settings(),
             exclusive: self.exclusive_view(number),
             waiters: self.waiters_of(number),

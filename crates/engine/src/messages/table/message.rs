@@ -38,8 +38,10 @@ pub(in crate::messages) enum MessageStage {
     Broadcast,
     /// One delivery of a broadcast, at a consumer that has not ended.
     Asked { worker: ConnId, broadcast: u32 },
-    /// On its way to the disk, and nowhere else. `dropped`: cancelled meanwhile.
-    Storing { dropped: bool },
+    /// On its way to the disk, and nowhere else. `dropped`: cancelled meanwhile. `until`: it has no place before then.
+    Storing { dropped: bool, until: Mono },
+    /// Waits for its time.
+    Delayed { until: Mono },
     /// Used up its attempts.
     Dead,
 }
@@ -166,7 +168,11 @@ impl Message {
             | MessageStage::Asked { worker, .. }
             | MessageStage::Stopping { worker, .. }
             | MessageStage::Answered { worker } => Some(worker),
-            MessageStage::Waiting | MessageStage::Broadcast | MessageStage::Storing { .. } | MessageStage::Dead => None,
+            MessageStage::Waiting
+            | MessageStage::Broadcast
+            | MessageStage::Storing { .. }
+            | MessageStage::Delayed { .. }
+            | MessageStage::Dead => None,
         }
     }
 

@@ -143,6 +143,7 @@ impl Messages {
             slots_used,
             queues: self.queues.len() as u64,
             ready: self.stats.ready,
+            delayed: self.stats.delayed,
             in_flight: self.stats.in_flight,
             dead: self.stats.dead,
             jobs: JobsView::default(),

@@ -1,6 +1,8 @@
 //! One message over one link or more: to the far worker and back.
 
-use turno_engine::{CallerMessage, Effect, Input, LinkEffect, NativeEffect, Neighbour, PeerEffect, WorkerMessage};
+use turno_engine::{
+    Again, CallerMessage, Effect, Input, LinkEffect, NativeEffect, Neighbour, PeerEffect, WorkerMessage,
+};
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::view::LinkView;
 use turno_proto::model::{Code, limits};
@@ -181,7 +183,7 @@ fn attempts_are_counted_by_the_owner() {
         let given = net.take("bad");
         assert_eq!(given.attempt, attempt);
         let (conn, delivery) = (given.worker.conn, given.delivery);
-        net.put(1, Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body("no") }));
+        net.put(1, Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::AsSet, payload: body("no") }));
     }
     net.settle();
     assert!(net.given.is_empty());
@@ -211,7 +213,7 @@ fn acks_and_permanent_failures_reach_the_owner() {
     net.reply(&given, "well", false);
     let given = net.take("hopeless");
     let (conn, delivery) = (given.worker.conn, given.delivery);
-    net.put(2, Input::worker(conn, delivery, WorkerMessage::Fail { permanent: true, payload: body("never") }));
+    net.put(2, Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::Never, payload: body("never") }));
     net.settle();
     assert!(net.given.is_empty());
     let status = net.engines[0].status();

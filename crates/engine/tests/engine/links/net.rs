@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turno_engine::{
     BroadcastAnswer, CallerMessage, Deliver, DiskEffect, Effect, Engine, Event, Input, LinkEffect, LinkMessage,
-    NativeEffect, Neighbour, Outgoing, PeerEffect, Persist, RemoteMessage, Settings, WorkerMessage,
+    NativeEffect, Neighbour, Outgoing, PeerEffect, Persist, RemoteMessage, RetryDelay, Settings, WorkerMessage,
 };
 use turno_proto::model::admin::{AdminAnswer, AdminCall};
 use turno_proto::model::link::BrokerId;
@@ -73,7 +73,13 @@ impl Net {
     /// The same with settings that all of them have.
     pub(crate) fn with(count: usize, all: &Settings) -> Self {
         let now = Mono::ZERO;
-        let settings = |at: usize| Settings { name: format!("b{at}"), run: 100 + at as u64, ..all.clone() };
+        let settings = |at: usize| Settings {
+            name: format!("b{at}"),
+            run: 100 + at as u64,
+            // Waits have tests of their own.
+            retry_delay: RetryDelay::NONE,
+            ..all.clone()
+        };
         Self {
             now,
             engines: (0..count).map(|at| Engine::new(settings(at), now)).collect(),
@@ -393,8 +399,8 @@ fn heard_as(conn: ConnId, effect: Effect) -> Option<Input> {
         }
         Effect::Peer(PeerEffect::Closing { .. }) => Some(Input::PeerClosing { conn }),
         Effect::Peer(PeerEffect::Link { effect: LinkEffect::Ack { seq }, .. }) => far(seq, RemoteMessage::Ack),
-        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Fail { seq, permanent, payload }, .. }) => {
-            far(seq, RemoteMessage::Fail { permanent, payload })
+        Effect::Peer(PeerEffect::Link { effect: LinkEffect::Fail { seq, again, payload }, .. }) => {
+            far(seq, RemoteMessage::Fail { again, payload })
         }
         Effect::Peer(PeerEffect::Caller { seq, message: CallerMessage::Reply { more, payload }, .. }) => {
             far(seq, RemoteMessage::Caller(CallerMessage::Reply { more, payload }))

@@ -1,6 +1,6 @@
 //! What crosses a link and does not come to a worker: its caller hears of it all the same.
 
-use turno_engine::{Broadcast, CallerMessage, Effect, Input, Outgoing, PeerEffect, WorkerMessage};
+use turno_engine::{Again, Broadcast, CallerMessage, Effect, Input, Outgoing, PeerEffect, WorkerMessage};
 use turno_proto::model::Code;
 
 use super::net::{Net, Place};
@@ -108,6 +108,6 @@ fn fail_next(net: &mut Net) {
     let (conn, delivery) = (given.worker.conn, given.delivery);
     net.put(
         given.worker.broker,
-        Input::worker(conn, delivery, WorkerMessage::Fail { permanent: false, payload: body("no") }),
+        Input::worker(conn, delivery, WorkerMessage::Fail { again: Again::AsSet, payload: body("no") }),
     );
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use turno_engine::{CallerMessage, Effect, Input, PeerEffect, WorkerMessage};
+use turno_engine::{Again, CallerMessage, Effect, Input, PeerEffect, WorkerMessage};
 
 use super::net::{Net, Place};
 use crate::seen::body;
@@ -130,7 +130,14 @@ fn play(net: &mut Net, book: &mut Book, op: Op) {
                 let (conn, delivery) = (given.worker.conn, given.delivery);
                 net.put(
                     given.worker.broker,
-                    Input::worker(conn, delivery, WorkerMessage::Fail { permanent, payload: body("no") }),
+                    Input::worker(
+                        conn,
+                        delivery,
+                        WorkerMessage::Fail {
+                            again: if permanent { Again::Never } else { Again::AsSet },
+                            payload: body("no"),
+                        },
+                    ),
                 );
             }
         }

@@ -395,6 +395,12 @@ pub enum AdminCall {
         /// The id of the subscriber.
         id: String,
     },
+    /// A message that waits for a time goes on at once; a dead letter goes back into its queue. Any other stays as it is.
+    #[serde(rename = "message.retry")]
+    MessageRetry {
+        /// Its id.
+        id: String,
+    },
     /// Links, up or wanted.
     #[serde(rename = "link.ls")]
     LinkLs {},

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::limits::AHEAD_MAX;
 use crate::model::text::{count, one_line};
-use crate::model::{Seconds, WorkerId};
+use crate::model::{Moment, Seconds, WorkerId};
 
 /// Why a message is where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +192,16 @@ pub enum Reason {
         /// Its name.
         name: String,
     },
+    /// It waits for its time.
+    #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+    Delayed {
+        /// When that is.
+        until: Moment,
+        /// How long it still is.
+        left_seconds: Seconds,
+        /// Attempts that failed before; 0: its sender wants it to wait.
+        failed: u64,
+    },
     /// It is being written to disk.
     Storing,
     /// It used up its attempts.
@@ -268,6 +278,10 @@ fn told(reason: &Reason) -> String {
         }
         Reason::Stopping { worker } => format!("ended for its caller; worker {worker} was told to stop"),
         Reason::Answered { worker } => format!("answered; worker {worker} still uses its slots"),
+        Reason::Delayed { until, failed: 0, .. } => format!("its sender delayed it until {until}"),
+        Reason::Delayed { until, failed, .. } => {
+            format!("it waits until {until} after {}", count(*failed, "failed attempt", "failed attempts"))
+        }
         Reason::Storing => "being written to disk".to_owned(),
         Reason::Dead { failure } => format!("all attempts failed; the last error: {failure}"),
         Reason::Draining => "the broker is shutting down".to_owned(),
@@ -400,6 +414,20 @@ mod tests {
                 Reason::AtWorker { worker: WorkerId(7), name: name(), since_seconds: Seconds::from_millis(1_500) },
                 "worker 7 (w) is processing it",
                 json!({ "reason": "at_worker", "worker": "7", "name": "w", "since_seconds": 1.5 }),
+            ),
+            (
+                Reason::Delayed {
+                    until: Moment::from_unix_ms(0),
+                    left_seconds: Seconds::from_millis(1_500),
+                    failed: 0,
+                },
+                "its sender delayed it until 1970-01-01T00:00:00.000Z",
+                json!({ "reason": "delayed", "until": "1970-01-01T00:00:00.000Z", "left_seconds": 1.5, "failed": 0 }),
+            ),
+            (
+                Reason::Delayed { until: Moment::from_unix_ms(0), left_seconds: Seconds::from_millis(0), failed: 2 },
+                "it waits until 1970-01-01T00:00:00.000Z after 2 failed attempts",
+                json!({ "reason": "delayed", "until": "1970-01-01T00:00:00.000Z", "left_seconds": 0.0, "failed": 2 }),
             ),
             (Reason::NoWorker, "no worker consumes the queue", json!({ "reason": "no_worker" })),
         ];

@@ -38,6 +38,8 @@ pub struct BrokerView {
     pub queues: u64,
     /// Messages that wait for a free slot.
     pub ready: u64,
+    /// Messages that wait for a time.
+    pub delayed: u64,
     /// Messages at workers.
     pub in_flight: u64,
     /// Dead letters.

@@ -36,6 +36,8 @@ pub struct MessageView {
     pub age_seconds: Seconds,
     /// When it expires; null if never.
     pub deadline_at: Option<Moment>,
+    /// When it is delivered at the earliest; null if it does not wait for a time.
+    pub delayed_until: Option<Moment>,
     /// Id of the worker that has it; null also if it crossed to another broker.
     pub worker: Option<WorkerId>,
     /// Names of the brokers that it came through, in order, or ids where the name is not known; empty if it was sent to this
@@ -62,6 +64,8 @@ words! {
         /// Waits in the queue.
         #[default]
         Ready = "ready",
+        /// Waits for a time.
+        Delayed = "delayed",
         /// At a worker.
         InFlight = "in_flight",
         /// Ended for its caller; its worker was told to stop and still uses its slots.

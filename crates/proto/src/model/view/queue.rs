@@ -16,6 +16,10 @@ pub struct QueueView {
     pub name: String,
     /// Messages that wait for a free slot.
     pub ready: u64,
+    /// Messages that wait for a time: delayed sends, and failed ones until their next attempt.
+    pub delayed: u64,
+    /// When the next of them is due; null if there is none.
+    pub delayed_until: Option<Moment>,
     /// Messages at workers.
     pub in_flight: u64,
     /// Dead letters.
@@ -36,6 +40,10 @@ pub struct QueueView {
     pub drop_after: u16,
     /// Messages in a row that a worker of several queues receives from this one.
     pub weight: u8,
+    /// Wait before a send that failed once is tried again; it doubles with each attempt; 0: at once.
+    pub retry_delay_seconds: Seconds,
+    /// Longest of these waits.
+    pub retry_delay_max_seconds: Seconds,
     /// The queue's own settings; null if it has none.
     pub settings: Option<QueueSettings>,
     /// The worker that has the queue exclusively; null if there is none.
@@ -63,6 +71,12 @@ pub struct QueueSettings {
     /// Messages in a row that a worker of several queues receives from this one.
     #[serde(default)]
     pub weight: Option<u8>,
+    /// Wait before a send that failed once is tried again; it doubles with each attempt; 0: at once.
+    #[serde(default)]
+    pub retry_delay_seconds: Option<Seconds>,
+    /// Longest of these waits.
+    #[serde(default)]
+    pub retry_delay_max_seconds: Option<Seconds>,
 }
 
 impl QueueSettings {
@@ -73,6 +87,8 @@ impl QueueSettings {
             durable: change.durable.or(self.durable),
             drop_after: change.drop_after.or(self.drop_after),
             weight: change.weight.or(self.weight),
+            retry_delay_seconds: change.retry_delay_seconds.or(self.retry_delay_seconds),
+            retry_delay_max_seconds: change.retry_delay_max_seconds.or(self.retry_delay_max_seconds),
         }
     }
 }

@@ -5,7 +5,8 @@ use turno_client::{AdminAnswer, AdminCall, Client};
 use turno_proto::model::view::{QueueSettings, QueueView};
 use turno_proto::model::{Code, limits};
 
-use super::{ask, told_drops, view};
+use super::pairs::{self, Pair};
+use super::{ask, told_drops, told_retries, view};
 use crate::cli::Invocation;
 use crate::cli::compose::check_queue;
 use crate::cli::confirm;
@@ -26,10 +27,10 @@ use crate::cli::shown::Page;
 /// row (--drop-after) is dropped from the queue and returns with one delivery at a time. A worker of several queues
 /// gets one message from each in turn, or up to N in a row from a queue of weight N.
 #[derive(Args, Debug)]
-#[command(override_usage = "turno queue set [OPTIONS] <QUEUE>")]
+#[command(override_usage = "turno queue set [OPTIONS] <QUEUE> [KEY=VALUE]...")]
 #[command(after_long_help = help::notes(
     &["turno queue set ticks --volatile", "turno queue set orders --durable --drop-after 5", "turno queue set orders --weight 3",
-      "turno queue set ticks --default"],
+      "turno queue set orders retry-delay=5s retry-delay-max=1h", "turno queue set ticks --default"],
     &[1, 4, 5, 78, 124],
 ))]
 pub(super) struct SetArgs {
@@ -43,6 +44,14 @@ pub(super) struct SetArgs {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
 struct Wanted {
+    /// Settings to change
+    ///
+    /// durable=yes|no and drop-after=N and weight=N are as the options of these names. A send that its worker fails waits for
+    /// retry-delay=DURATION before its second attempt, then twice as long each time, at most retry-delay-max=DURATION; 0s is no
+    /// wait, 30d the longest that is allowed. What the queue does not set is the broker's: 1s and 5m.
+    #[arg(value_name = "KEY=VALUE", value_parser = pairs::parse)]
+    pairs: Vec<Pair>,
+
     /// Store sends on disk before acknowledging them
     #[arg(long, conflicts_with = "volatile")]
     durable: bool,
@@ -60,21 +69,24 @@ struct Wanted {
     weight: Option<u8>,
 
     /// Reset to defaults: durable if the broker has a store, the broker's drop-after, weight 1
-    #[arg(long, conflicts_with_all = ["durable", "volatile", "drop_after", "weight"])]
+    #[arg(long, conflicts_with_all = ["pairs", "durable", "volatile", "drop_after", "weight"])]
     default: bool,
 }
 
 impl Wanted {
     /// The changes; `None`: the queue gets the broker's defaults back.
-    fn settings(&self) -> Option<QueueSettings> {
+    fn settings(&self) -> Result<Option<QueueSettings>, Failure> {
         let durable = (self.durable || self.volatile).then_some(self.durable);
-        (!self.default).then_some(QueueSettings { durable, drop_after: self.drop_after, weight: self.weight })
+        let mut settings =
+            QueueSettings { durable, drop_after: self.drop_after, weight: self.weight, ..QueueSettings::default() };
+        pairs::apply(&self.pairs, &mut settings)?;
+        Ok((!self.default).then_some(settings))
     }
 }
 
 /// Remove the waiting messages of a queue
 ///
-/// Messages at workers stay, and so do dead letters, unless --dead is given. Callers of removed requests are told.
+/// Messages that wait for a time are removed too. Messages at workers stay, and so do dead letters, unless --dead is given. Callers of removed requests are told.
 #[derive(Args, Debug)]
 #[command(after_long_help = help::notes(
     &["turno queue purge emails", "turno queue purge emails --dead --yes"],
@@ -92,8 +104,8 @@ pub(super) struct QueuePurgeArgs {
 pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, Failure> {
     let queue = &args.queue;
     check_queue(queue)?;
+    let settings = args.wanted.settings()?;
     let client = connect::client(invocation).await?;
-    let settings = args.wanted.settings();
     let call = AdminCall::QueueSet { queue: queue.clone(), settings };
     let view = match ask(&client, call, queue, invocation).await? {
         AdminAnswer::Queue { queue } => queue,
@@ -116,6 +128,9 @@ pub(super) async fn set(args: &SetArgs, invocation: &Invocation) -> Result<u8, F
         if changed.weight.is_some() {
             page.line(&format!("queue {queue} has weight {}", view.weight));
         }
+        if changed.retry_delay_seconds.is_some() || changed.retry_delay_max_seconds.is_some() {
+            page.line(&format!("queue {queue} retries: {}", told_retries(&view)));
+        }
         page
     })?;
     Ok(0)
@@ -125,7 +140,9 @@ pub(super) async fn purge(args: &QueuePurgeArgs, invocation: &Invocation) -> Res
     let queue = &args.queue;
     check_queue(queue)?;
     let client = connect::client(invocation).await?;
-    let QueueView { ready, in_flight, dead, .. } = view(&client, queue, invocation).await?;
+    let QueueView { ready, delayed, in_flight, dead, .. } = view(&client, queue, invocation).await?;
+    // Those that wait for a time are removed too.
+    let ready = ready + delayed;
     let question = match args.dead {
         true => format!(
             "remove {ready} waiting messages and {dead} dead letters of queue {queue}, leaving {in_flight} in flight?"

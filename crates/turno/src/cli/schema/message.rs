@@ -1,4 +1,4 @@
-//! Documents of cancelled messages.
+//! Messages that were cancelled or retried.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +12,14 @@ pub(crate) struct CancelledDocument {
     pub(crate) message: MessageView,
     /// Always true.
     pub(crate) cancelled: bool,
+}
+
+/// A message as it was before it was to go on.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RetriedMessageDocument {
+    pub(crate) message: MessageView,
+    /// False if it waited for no time and was no dead letter.
+    pub(crate) retried: bool,
 }
 
 /// How one of several messages ended: as it was before it was cancelled, or with `error`.

@@ -112,6 +112,7 @@ documents! {
     Explanation = "turno.explanation/1",
     message::CancelledDocument = "turno.cancelled/1",
     message::CancelledListDocument = "turno.cancelled_list/1",
+    message::RetriedMessageDocument = "turno.message_retried/1",
     message::CancelledRow = "turno.cancelled_row/1",
     meta::CodeDocument = "turno.code/1",
     meta::CodeListDocument<'_> = "turno.code_list/1",

@@ -16,10 +16,13 @@ impl Row for QueueView {
         oldest_seconds;
         consumers;
         slots_free;
+        wide delayed;
         wide bytes as "SIZE" = |row, _| size::short(row.bytes);
         wide durable;
         wide drop_after;
         wide weight;
+        wide retry_delay_seconds;
+        wide retry_delay_max_seconds;
     ];
 
     fn name(&self) -> String {

@@ -31,7 +31,9 @@ pub(super) use self::stderr::StderrPipe;
 /// Be a worker: run a program for each message of a queue
 ///
 /// The body is the program's standard input, and its standard output is the reply. Exit status 0 settles the message;
-/// any other status fails it, with the end of stderr as the reason. The environment has TURNO_QUEUE, TURNO_MESSAGE_ID
+/// any other status fails it, with the end of stderr as the reason, and it is delivered again after the wait of its queue. With a
+/// last line `turno-retry-after: 30s` on stderr the program chooses that wait. Status 75 gives a one-way message back without
+/// counting the attempt. The environment has TURNO_QUEUE, TURNO_MESSAGE_ID
 /// and TURNO_ATTEMPT, and with --exclusive TURNO_FENCE, a number that is higher for each new holder of the queue.
 ///
 /// If a message is cancelled or expires, its program and all processes that it started get SIGTERM, and SIGKILL 5 s

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
+use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::{Access, access};
@@ -13,11 +14,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::Instant;
 use turno_client::{Message, Outcome};
-use turno_proto::model::{Code, limits, parts};
+use turno_proto::model::{Again, Code, limits, parts, units};
 
 use super::stderr::StderrSender;
 use crate::cli::error::Failure;
 use crate::process::{Ending, Exit, ProcessGroup, at, without_secrets};
+
+/// The exit status with which a program gives a message back: EX_TEMPFAIL of sysexits.h.
+const GIVE_BACK: i32 = 75;
+
+/// How the last line of stderr begins that says when to try again.
+const RETRY_AFTER: &str = "turno-retry-after:";
 
 /// Bytes read from a pipe at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -51,17 +58,23 @@ pub(crate) enum RunEnd {
     /// Exit status 0, and this reply.
     Done(Message),
     /// Anything else.
-    Failed { text: String, permanent: bool },
+    Failed { text: String, again: Again },
 }
 
 impl From<RunEnd> for Outcome {
     fn from(run: RunEnd) -> Self {
         match run {
             RunEnd::Done(reply) => Self::Reply(reply),
-            RunEnd::Failed { text, permanent: true } => Self::failed_permanently(text),
-            RunEnd::Failed { text, permanent: false } => Self::failed(text),
+            RunEnd::Failed { text, again: Again::Never } => Self::failed_permanently(text),
+            RunEnd::Failed { text, again: Again::AsSet } => Self::failed(text),
+            RunEnd::Failed { text, again: Again::After(ms) } => Self::failed_for(millis(ms), text),
+            RunEnd::Failed { text, again: Again::Uncounted(ms) } => Self::given_back(ms.map(millis), text),
         }
     }
+}
+
+fn millis(ms: u32) -> Duration {
+    Duration::from_millis(u64::from(ms))
 }
 
 impl Program {
@@ -115,7 +128,9 @@ impl Program {
                 RunEnd::Done(reply) if lists_parts => in_parts(&reply.body),
                 run => run,
             },
-            Err(error) => RunEnd::Failed { text: format!("{}: {error}", Code::CannotStart.name()), permanent: false },
+            Err(error) => {
+                RunEnd::Failed { text: format!("{}: {error}", Code::CannotStart.name()), again: Again::AsSet }
+            }
         }
     }
 }
@@ -177,7 +192,16 @@ async fn attend(
 }
 
 fn failed(text: impl Into<String>) -> RunEnd {
-    RunEnd::Failed { text: text.into(), permanent: false }
+    RunEnd::Failed { text: text.into(), again: Again::AsSet }
+}
+
+/// When the program wants the message to be tried again.
+fn again(exit: Exit, after_ms: Option<u32>) -> Again {
+    match after_ms {
+        after_ms if exit.code == Some(GIVE_BACK) => Again::Uncounted(after_ms),
+        Some(after_ms) => Again::After(after_ms),
+        None => Again::AsSet,
+    }
 }
 
 fn verdict(
@@ -189,14 +213,14 @@ fn verdict(
 ) -> RunEnd {
     if let Some(bytes_max) = exceeded {
         let text = format!("{}: the program wrote more than {bytes_max} bytes", Code::OutputTooLarge.name());
-        return RunEnd::Failed { text, permanent: true };
+        return RunEnd::Failed { text, again: Again::Never };
     }
     if let Some(reason) = reason {
         return failed(tail.below(&format!("stopped: {reason}")));
     }
     match exit {
         Ok(exit) if exit.is_success() => RunEnd::Done(output.into()),
-        Ok(exit) => failed(tail.below(&exit.to_string())),
+        Ok(exit) => RunEnd::Failed { text: tail.below(&exit.to_string()), again: again(exit, tail.retry_after()) },
         Err(text) => failed(text),
     }
 }
@@ -219,7 +243,7 @@ fn in_parts(output: &Bytes) -> RunEnd {
 
 fn no_list(why: impl Display) -> RunEnd {
     let text = format!("the first line of the program's output must list the parts of the reply: {why}");
-    RunEnd::Failed { text, permanent: true }
+    RunEnd::Failed { text, again: Again::Never }
 }
 
 /// Writes the body. A program that does not want it is free not to read it.
@@ -292,6 +316,14 @@ impl StderrTail {
         self.bytes.extend_from_slice(piece);
         let excess = self.bytes.len().saturating_sub(limits::FAILURE_BYTES_MAX);
         self.bytes.drain(..excess);
+    }
+
+    /// The time until the next attempt, if the last line says one.
+    fn retry_after(&self) -> Option<u32> {
+        let text = std::str::from_utf8(&self.bytes).ok()?;
+        let wait = text.trim_end().rsplit('\n').next()?.trim().strip_prefix(RETRY_AFTER)?;
+        let wait = units::parse_duration(wait.trim()).ok()?;
+        Some(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX))
     }
 
     /// The text of a failure: what happened, then the end of stderr, 4 KiB in all.

@@ -1,5 +1,7 @@
 //! Messages that cross a link, and messages that do not.
 
+use turno_proto::model::Again;
+
 use super::*;
 
 /// Effects about a crossing, and the inputs that they become.
@@ -20,8 +22,8 @@ fn messages_about_a_crossing(conn: ConnId) -> Vec<(PeerEffect, RemoteMessage)> {
     let mut messages = to_callers.map(caller).to_vec();
     let link = |effect| PeerEffect::Link { conn, effect };
     messages.push((link(LinkEffect::Ack { seq: 5 }), RemoteMessage::Ack));
-    let fail = LinkEffect::Fail { seq: 5, permanent: true, payload: payload(b"f") };
-    messages.push((link(fail), RemoteMessage::Fail { permanent: true, payload: payload(b"f") }));
+    let fail = LinkEffect::Fail { seq: 5, again: Again::Never, payload: payload(b"f") };
+    messages.push((link(fail), RemoteMessage::Fail { again: Again::Never, payload: payload(b"f") }));
     messages
 }
 
@@ -122,7 +124,7 @@ fn what_is_too_long_for_the_other_end_does_not_cross() {
     for effect in [
         PeerEffect::Caller { conn: to, seq: 4, message: CallerMessage::Progress { payload: long.clone() } },
         PeerEffect::Caller { conn: to, seq: 5, message: CallerMessage::Reply { more: false, payload: long.clone() } },
-        PeerEffect::Link { conn: to, effect: LinkEffect::Fail { seq: 5, permanent: false, payload: long } },
+        PeerEffect::Link { conn: to, effect: LinkEffect::Fail { seq: 5, again: Again::AsSet, payload: long } },
     ] {
         b.effect(effect);
     }

@@ -79,7 +79,7 @@ async fn a_failure_carries_the_exit_status_and_the_end_of_stderr() {
 async fn the_end_of_stderr_is_bounded() {
     let script = "i=0; while [ $i -lt 2000 ]; do echo line-$i-ü >&2; i=$((i+1)); done; exit 1";
     let (end, stderr) = run(script, task("")).await;
-    let RunEnd::Failed { text, permanent: false } = end else { panic!("{end:?}") };
+    let RunEnd::Failed { text, again: Again::AsSet } = end else { panic!("{end:?}") };
     assert!(text.len() <= limits::FAILURE_BYTES_MAX && text.len() > limits::FAILURE_BYTES_MAX - 64);
     assert!(text.starts_with("exit 1: ") && text.ends_with("line-1999-ü"), "{text}");
     assert_eq!(stderr.lines().count(), 2_000);
@@ -100,7 +100,7 @@ async fn output_without_end_is_stopped_and_never_held() {
     let before = Instant::now();
     let end = program.run(small, std::future::pending(), &sender).await;
     let text = "output_too_large: the program wrote more than 100000 bytes".to_owned();
-    assert_eq!(end, RunEnd::Failed { text, permanent: true });
+    assert_eq!(end, RunEnd::Failed { text, again: Again::Never });
     assert!(before.elapsed() < Duration::from_secs(300), "it waited for the program");
 }
 
@@ -218,7 +218,7 @@ async fn a_program_that_vanished_fails_the_delivery() {
     let (sender, _pieces) = mpsc::channel(1);
     let program = Program { words: vec!["/no/such/program".into()], lists_parts: false };
     let end = program.run(task(""), std::future::pending(), &sender).await;
-    let RunEnd::Failed { text, permanent: false } = end else { panic!("{end:?}") };
+    let RunEnd::Failed { text, again: Again::AsSet } = end else { panic!("{end:?}") };
     assert!(text.starts_with("cannot_start: "), "{text}");
 }
 
@@ -236,7 +236,7 @@ async fn a_program_lists_the_parts_of_its_reply() {
     let several = |list: &str, body: &'static str| RunEnd::Done(Message::new(body).header("parts", list));
     let no_list = |why: &str| {
         let text = format!("the first line of the program's output must list the parts of the reply: {why}");
-        RunEnd::Failed { text, permanent: true }
+        RunEnd::Failed { text, again: Again::Never }
     };
     let too_many = format!("printf '%s\\n' '{}'", ["0"; 1_025].join(" "));
     let malformed = "invalid list of parts: must be lengths in decimal, separated by one blank";
@@ -265,4 +265,22 @@ async fn a_program_lists_the_parts_of_its_reply() {
     let send = Task { reply_bytes_max: None, ..task("") };
     let program = Program { lists_parts: true, ..shell("echo no list") };
     assert_eq!(finish(&program, send).await.0, done(""), "nobody wants a reply");
+}
+
+/// A program says with its exit status whether the attempt counts, and with the last line of its stderr when to try again.
+#[tokio::test]
+async fn a_program_says_when_to_try_again() {
+    let table = [
+        ("exit 1", Again::AsSet),
+        ("exit 75", Again::Uncounted(None)),
+        ("echo turno-retry-after: 30s >&2; exit 1", Again::After(30_000)),
+        ("echo limit >&2; echo turno-retry-after: 1m >&2; exit 75", Again::Uncounted(Some(60_000))),
+        ("echo turno-retry-after: 30s >&2; echo other >&2; exit 1", Again::AsSet),
+        ("echo turno-retry-after: -5s >&2; exit 1", Again::AsSet),
+        ("echo turno-retry-after: soon >&2; exit 75", Again::Uncounted(None)),
+    ];
+    for (script, expected) in table {
+        let RunEnd::Failed { again, .. } = run(script, task("")).await.0 else { panic!("{script}: done") };
+        assert_eq!(again, expected, "{script}");
+    }
 }
