@@ -200,7 +200,7 @@ impl Dialect {
         }
     }
 
-    /// A delivery came that is no message for the peer.
+    /// A delivery for which [`Self::delivery`] has no message: LMQ refuses broadcasts.
     pub(crate) fn not_delivered(&self, deliver: &Deliver<BorrowedPayload<'_>>, out: &mut DialectOutput<'_>) {
         if matches!(self, Self::Lmq(_)) && deliver.cost == Cost::Broadcast {
             lmq::refuse_broadcast(deliver, out);

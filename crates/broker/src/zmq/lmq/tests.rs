@@ -23,7 +23,7 @@ fn world() -> World {
     World::new(SocketType::Dealer, ZmqEndpoint { role: ZmqRole::Lmq, ..settings() })
 }
 
-/// A delivery as the connection has it: the dialect hears of one that is no message for its peer.
+/// Handles a delivery as the connection does: if there is no message for the peer, the dialect is told.
 fn delivery(world: &mut World, deliver: &Deliver<BorrowedPayload<'_>>) -> Option<Frames> {
     let frames = world.dialect.delivery(deliver).as_ref().map(frames_of);
     if frames.is_none() {
